@@ -17,6 +17,7 @@ from louvain_um.errors import LouvainUmError, WorkerLostError
 from louvain_um.options import Options
 from tests.distributed.runs import METHODS, Counting, assert_equal, graph_named, one_process
 from tests.distributed.threads import detect_in_threads, run_threads
+from tests.tiers import EXAMPLES
 
 
 class BrokenRankError(Exception):
@@ -52,7 +53,7 @@ def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method, tmp_path)
     total = collectives_of(method, tmp_path / "whole")
     assert total > 50
     replays = set()
-    for at in range(0, total, max(1, total // 24)):
+    for at in range(0, total, max(1, total // (12 * EXAMPLES))):
         folder = tmp_path / str(at)
         broken = functools.partial(Counting, victim=1, at=at, act=fail)
         with pytest.raises(BrokenRankError):

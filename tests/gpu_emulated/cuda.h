@@ -76,9 +76,10 @@ struct Rendezvous {
   void wait(int count, F last);
 };
 
-// The words that the lanes of a warp exchange.
+// The words that the lanes of a warp exchange, and the votes that they cast.
 struct Warp {
   Rendezvous meeting;
+  unsigned votes, ballot;
   std::array<Bits, LANES> sent, received;
 };
 
@@ -214,7 +215,7 @@ static void run_block(int number) {
   blockIdx.x = number;
   here->turns = Turns();
   here->meeting = Rendezvous();
-  for (Warp& warp : here->warps) warp.meeting = Rendezvous();
+  for (Warp& warp : here->warps) warp = Warp();
   for (int thread = 0; thread < BLOCK_THREADS; ++thread) prepare(thread);
   here->turns.random = number;
   here->turns.taken = BLOCK_THREADS;
@@ -265,10 +266,13 @@ T __shfl_down_sync(unsigned mask, T value, int by) {
 }
 template <class T>
 unsigned __ballot_sync(unsigned, T vote) {
-  const auto& votes = fibres::exchange(vote ? 1 : 0);
-  unsigned all = 0;
-  for (int i = 0; i < 32; ++i) all |= unsigned(votes[i]) << i;
-  return all;
+  fibres::Warp& warp = fibres::here->warps[threadIdx.x / fibres::LANES];
+  warp.votes |= unsigned(vote ? 1 : 0) << fibres::lane();
+  warp.meeting.wait(fibres::LANES, [&] {
+    warp.ballot = warp.votes;
+    warp.votes = 0;
+  });
+  return warp.ballot;
 }
 template <class T>
 bool __any_sync(unsigned mask, T vote) {
