@@ -1,5 +1,6 @@
 """All policies by oversubscription, as measured, and what the model says of each run today."""
 
+import functools
 import json
 
 import pytest
@@ -24,12 +25,18 @@ RUNS = [row for row in POINTS.values() if row["feasible"]]
 NAMES = "{0[graph]} {0[policy]} {0[oversubscription]} %".format
 
 
-def planned(row):
+@functools.cache
+def planned_at(*point):
+    row = POINTS[point]
     kind = "community_structured" if row["graph"].startswith("lfr") else "power_law"
     return lu.plan(
         n_vertices=row["vertices"], n_arcs=row["arcs"], kind=kind,
         memory=row["policy"], device_budget=row["budget_bytes"], machine="h200",
     )  # fmt: skip
+
+
+def planned(row):
+    return planned_at(row["graph"], row["oversubscription"], row["policy"])
 
 
 def test_the_grid_is_whole_and_every_run_found_the_same_communities():
@@ -60,20 +67,30 @@ def test_auto_is_the_best_there_is(graph, rate):
     assert auto <= 2 * POINTS[graph, 0, "auto"]["seconds_best"]
 
 
-@pytest.mark.parametrize("row", RUNS, ids=NAMES)
-def test_runs_take_about_as_long_as_they_did(row):
-    assert planned(row).seconds == pytest.approx(row["seconds_best"], rel=0.35)
+def test_runs_take_about_as_long_as_they_did():
+    assert not [
+        NAMES(row)
+        for row in RUNS
+        if planned(row).seconds != pytest.approx(row["seconds_best"], rel=0.35)
+    ]
 
 
-@pytest.mark.parametrize("row", [r for r in RUNS if r["policy"].startswith("adv")], ids=NAMES)
-def test_what_groups_are_said_to_cost_adds_up(row):
-    plan = planned(row)
+def explained(plan):
+    """Return the seconds of a plan as those in core, of hosted groups and of arriving data."""
     hosted = [g for g, there in plan.placements.items() if there.kind == "host_mapped"]
     came = sum(took for stage, took in plan.expected.arrival.items() if stage != "load")
-    told = sum(plan.reasons[group].phi for group in hosted) + sum(
-        plan.expected.out_of_core.values()
-    )
-    assert plan.seconds_in_core + told + came == pytest.approx(plan.seconds, rel=0.06)
+    groups = sum(plan.reasons[group].phi for group in hosted)
+    return plan.seconds_in_core + groups + sum(plan.expected.out_of_core.values()) + came
+
+
+def test_what_groups_are_said_to_cost_adds_up():
+    plans = {NAMES(row): planned(row) for row in RUNS if row["policy"].startswith("adv")}
+    assert plans
+    assert not [
+        name
+        for name, plan in plans.items()
+        if explained(plan) != pytest.approx(plan.seconds, rel=0.06)
+    ]
 
 
 LOADED = [
@@ -83,10 +100,13 @@ LOADED = [
 """Runs of which none compiled kernels while it loaded; `auto` packs arcs in other cases now."""
 
 
-@pytest.mark.parametrize("row", LOADED, ids=NAMES)
-def test_loading_takes_about_as_long_as_it_did(row):
-    found = planned(row).stage_seconds["load"]
-    assert found == pytest.approx(row["phases"]["load"], rel=0.5)
+def test_loading_takes_about_as_long_as_it_did():
+    assert LOADED
+    assert not [
+        NAMES(row)
+        for row in LOADED
+        if planned(row).stage_seconds["load"] != pytest.approx(row["phases"]["load"], rel=0.5)
+    ]
 
 
 @pytest.mark.parametrize("graph", KINDS)
