@@ -138,8 +138,10 @@ def test_ranks_of_one_machine_open_no_ports(tmp_path):
         "assert ranks.on_one_machine()\n"
         "launched = [psutil.Process(), psutil.Process().parent()]\n"
         "ports = [each for process in launched for each in process.net_connections('inet')]\n"
-        "print(len(MPI.COMM_WORLD.allgather(ports)), *ports)\n"
+        "found = MPI.COMM_WORLD.gather(ports)\n"
+        "if found is not None:\n"
+        "    print(found)\n"
     )
     done = mpiexec(str(script))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["2", "2"]
+    assert done.stdout == "[[], []]\n"

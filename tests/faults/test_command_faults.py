@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(COMPILER is None, reason="needs a C compiler"),
 ]
 
-SAMPLE = "4"
+SAMPLE = "5"
 """Faults of each kind; `benchmarks/faults.py` takes all."""
 
 COMMANDS = {

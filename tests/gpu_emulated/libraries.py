@@ -60,10 +60,13 @@ def sources():
     return texts
 
 
-def compiled(name):
-    """Return the library of a C++ file: one of several processes compiles, the others wait."""
+def compiled(name, made=None):
+    """Return the library of a C++ file, or of this text.
+
+    One of several processes compiles, the others wait.
+    """
     with tempfile.TemporaryDirectory() as at:
-        for file, text in sources().items():
+        for file, text in (sources() | ({f"{name}.cpp": made} if made else {})).items():
             Path(at, file).write_text(text)
         # What a library depends on, whichever headers that are.
         command = ["g++", *OPTIONS, f"-I{at}", f"{at}/{name}.cpp"]

@@ -1,8 +1,6 @@
 """Functors of users as CUDA, emulated: operators do with them what they do on the CPU."""
 
 import ctypes
-import shutil
-import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -17,13 +15,12 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms.functors import written
 from louvain_um.gpu.algorithms.launch import DeviceRows
 from louvain_um.gpu.runtime.compile import using
-from louvain_um.gpu.runtime.compile_cache import FOLDER
 from louvain_um.graph.row_view import RowView
 from tests.algorithms import user_functors
 from tests.algorithms.test_algorithms import Gapped
 from tests.algorithms.test_user_operators import counted
+from tests.gpu_emulated import libraries
 from tests.gpu_emulated.emulated_engine import HostArray, held_bytes
-from tests.gpu_emulated.libraries import HERE, OPTIONS
 
 pytestmark = pytest.mark.deep
 
@@ -139,7 +136,7 @@ def functors():
 class Kernels:
     """Kernels with functors in front, compiled for the CPU into one library."""
 
-    def __init__(self, folder):
+    def __init__(self):
         self.known, text = {}, ['#include "cuda.h"', '#include "launch.h"']
         text += ['#include "functor.cuh"', '#include "linked_rows.cuh"']
         text += ["namespace plain {", '#include "operators.cu"', "}"]
@@ -164,12 +161,7 @@ class Kernels:
         text += ["static const std::map<std::string, Launch>& kernels() {"]
         text += ["static const std::map<std::string, Launch> all = {", ",\n".join(names), "};"]
         text += ["return all; }"]
-        (folder / "operators.cpp").write_text("\n".join(text))
-        command = ["g++", *OPTIONS, f"-I{folder}", "operators.cpp", "-o", "operators.so"]
-        made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        errors = [line for line in made.stderr.splitlines() if "error" in line]
-        assert made.returncode == 0, "\n".join(errors[:9])
-        self.library = ctypes.CDLL(str(folder / "operators.so"))
+        self.library = ctypes.CDLL(str(libraries.compiled("functors", "\n".join(text))))
 
     def resident_blocks(self, kernel, threads, shared=0):
         return 2
@@ -190,13 +182,8 @@ class Kernels:
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    if shutil.which("g++") is None:
-        pytest.skip("no g++ here")
-    folder = tmp_path_factory.mktemp("operators")
-    for file in [*FOLDER.rglob("*.cu"), *FOLDER.rglob("*.cuh"), *HERE.glob("*.h")]:
-        (folder / file.name).write_text(file.read_text())
-    return Kernels(folder)
+def compiled(emulated):
+    return Kernels()
 
 
 @pytest.fixture
