@@ -69,29 +69,22 @@ def run(package):
 
 
 @pytest.mark.system
-def test_a_kernel_is_compiled_once(package):
+def test_a_kernel_is_compiled_once_until_what_it_uses_is_edited(package):
     assert run(package) == (42, 0)
     assert run(package) == (42, 1)
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("file", "old", "new", "result"),
-    [("constants.py", "2", "3", 43), ("helper.py", "x + y", "x - y", 2)],
-)
-def test_an_edit_of_what_a_kernel_uses_is_noticed(package, file, old, new, result):
-    run(package)
-    path = package / file
-    stat = path.stat()
-    path.write_text(path.read_text().replace(old, new))
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # as a checkout may leave it
-    assert run(package) == (result, 0)
+    edits = ("constants.py", "2", "3", 43), ("helper.py", "x + y", "x - y", 3)
+    for file, old, new, result in edits:
+        path = package / file
+        stat = path.stat()
+        path.write_text(path.read_text().replace(old, new))
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # as a checkout may leave it
+        assert run(package) == (result, 0)
 
 
 @pytest.mark.system
 def test_a_truncated_entry_is_a_miss(package):
     run(package)
-    for suffix, kept in ((".nbi", 0), (".nbi", -7), (".nbc", 0), (".nbc", -7)):
+    for suffix, kept in ((".nbi", 0), (".nbc", -7)):
         files = [*(package.parents[1] / "kept").rglob(f"*{suffix}")]
         assert files
         for file in files:
@@ -145,7 +138,7 @@ def test_several_processes_and_a_cache_that_vanishes(package):
     remover.start()
     try:
         with ThreadPoolExecutor(3) as pool:
-            found = list(pool.map(run, [package] * 6))
+            found = list(pool.map(run, [package] * 3))
     finally:
         stop.set()
         remover.join()

@@ -8,7 +8,7 @@ from tests.gpu_dry.dry_levels import made_up
 
 pytestmark = pytest.mark.deep
 
-LARGE = [("lfr24", "louvain", 1), ("lfr24", "louvain", 16), ("rmat24", "louvain", 8)]
+LARGE = [("lfr24", "louvain", 4), ("lfr24", "louvain", 16), ("rmat24", "louvain", 8)]
 
 
 @pytest.mark.parametrize("budget", ["70%", "50%", "30%"])

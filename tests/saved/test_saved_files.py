@@ -26,10 +26,11 @@ from tests.saved.saved_files import (
     read_tracker,
     saved_files,
 )
+from tests.tiers import EXAMPLES
 
 pytestmark = pytest.mark.deep
 
-ROUNDS = 8
+ROUNDS = 4 * EXAMPLES
 """Seeds for each file; `benchmarks/fuzz.py` takes as many as time allows."""
 
 CORPUS = ROOT / "tests" / "corpus" / "saved"

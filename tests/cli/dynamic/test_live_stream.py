@@ -99,7 +99,7 @@ def test_batches_are_written_while_the_pipe_is_open(whole, tmp_path):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_stream_that_is_stopped_goes_on(whole, tmp_path, number):
     folder = tmp_path / "out"
     piped = Piped(folder, *OPTIONS)

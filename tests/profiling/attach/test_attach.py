@@ -388,13 +388,13 @@ def test_python_frames_name_allocations(stand_in, tmp_path):
 
 
 @pytest.mark.system
-def test_a_million_allocations_stay_within_bounds(stand_in, tmp_path):
+def test_many_allocations_stay_within_bounds(stand_in, tmp_path):
     path = tmp_path / "s.npz"
-    done = stand_in.attach("-o", path, "--", stand_in.program, "many", 1_000_000)
+    done = stand_in.attach("-o", path, "--", stand_in.program, "many", 200_000)
     assert done.returncode == 0, done.stderr
     session = load(path)
     assert len(session.lifetimes) == 1024
-    assert any("998,976 smaller allocations" in note for note in session.notes)
+    assert any("198,976 smaller allocations" in note for note in session.notes)
     assert path.stat().st_size < MB
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1 << 20  # KiB
 
