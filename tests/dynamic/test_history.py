@@ -35,13 +35,13 @@ def test_a_batch_of_a_long_stream_leaves_little_behind():
             tracker.update(graph.apply(insert=([2], [3])))
             tracker.update(graph.apply(delete=([2], [3])))
 
-    follow(BLOCK // 2)  # with renewals and audits, whose kernels are loaded
+    follow(BLOCK)  # with renewals and audits, whose kernels are loaded
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        follow(BLOCK // 2)
+        follow(BLOCK)
         left = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert left / BLOCK < 200
+    assert left / (2 * BLOCK) < 200
     assert tracker.to_frame()["epoch"].tolist() == [row["epoch"] for row in tracker.rows]
