@@ -103,19 +103,18 @@ def with_constraints(options: Options, initial: Path | None, fixed: Path | None)
 def connection_notes(result: Communities | PartitionedLabels) -> tuple[str, ...]:
     """Return a note if communities of the input's graph are not connected."""
     from louvain_um.results.communities import Communities
-    from louvain_um.results.quality import connectivity
+    from louvain_um.results.quality import parts_of
 
     if result.method == "leiden" or not isinstance(result, Communities) or result.graph is None:
         return ()
-    _, parts = connectivity(result.graph, result.labels, result.sizes)
-    apart = (parts > 1).nonzero()[0]
+    apart = (parts_of(result.graph, result.labels, result.sizes) > 1).nonzero()[0]
     if not len(apart):
         return ()
     largest = int(result.sizes[apart].max())
-    are = "community is" if len(apart) == 1 else "communities are"
+    are = "is" if len(apart) == 1 else "are"
     return (
-        f"{len(apart):,} of {result.n_communities:,} {are} not connected, the largest of "
-        f"{largest:,} vertices; pass method='leiden' for connected ones",
+        f"{len(apart):,} of {result.n_communities:,} communities {are} not connected, "
+        f"the largest of {largest:,} vertices; pass method='leiden' for connected ones",
     )
 
 

@@ -194,7 +194,8 @@ def quality(
         inside, volumes = community_weights(graph, dense)
     total = graph.total_weight
     sizes = community_sizes(dense)
-    joined, parts = connectivity(graph, dense, sizes)
+    joined = np.zeros(len(sizes), np.int64)
+    _count_inside(graph.offsets, graph.targets, dense, joined)
     smaller = np.minimum(volumes, total - volumes)
     pairs = sizes * (sizes - 1)
     return Quality(
@@ -207,17 +208,17 @@ def quality(
         cut=(volumes - inside) / graph.scale,
         conductance=(volumes - inside) / np.maximum(smaller, 1),
         density=joined / np.maximum(pairs, 1),
-        parts=parts,
+        parts=parts_of(graph, dense, sizes),
     )
 
 
-def connectivity(
+def parts_of(
     graph: Graph, labels: NDArray[np.uint32], sizes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the arcs inside each community, one way, and its connected components."""
-    joined, parts = np.zeros(len(sizes), np.int64), sizes.copy()
-    _components(graph.offsets, graph.targets, labels, joined, parts)
-    return joined, parts
+) -> NDArray[np.int64]:
+    """Return the number of connected components of each community."""
+    parts = sizes.copy()
+    _join(graph.offsets, graph.targets, labels, parts)
+    return parts
 
 
 def memberships(
@@ -278,27 +279,60 @@ def dense_labels(graph: Graph, labels: Given) -> NDArray[np.uint32]:
 
 
 @kernel()
-def _components(offsets, targets, labels, joined, parts):
-    """Count arcs inside communities; decrement `parts` when two components join."""
-    parent = np.empty(len(labels), np.uint32)
-    for v in range(len(labels)):
-        parent[v] = v
+def _count_inside(offsets, targets, labels, joined):
+    """Count arcs inside communities."""
     for v in range(len(labels)):
         for j in range(offsets[v], offsets[v + 1]):
-            if labels[targets[j]] != labels[v]:
-                continue
-            joined[labels[v]] += 1
-            a = np.int64(v)
-            b = np.int64(targets[j])
-            if b > a:
-                continue  # the opposite arc joins them
-            while parent[a] != a:
-                parent[a] = parent[parent[a]]
-                a = np.int64(parent[a])
-            while parent[b] != b:
-                parent[b] = parent[parent[b]]
-                b = np.int64(parent[b])
+            joined[labels[v]] += labels[targets[j]] == labels[v]
+
+
+FIRST_ARCS = 4
+"""Arcs of each vertex that join nearly all of a connected community."""
+
+
+@kernel()
+def _join(offsets, targets, labels, parts):
+    """Decrement `parts` whenever two components join, by a few arcs of each vertex at first.
+
+    Most vertices are then in the largest component of their community. Only the others' rows are
+    read whole, since each arc has its opposite.
+    """
+    n = len(labels)
+    parent = np.empty(n, np.uint32)
+    for v in range(n):
+        parent[v] = v
+    for v in range(n):
+        end = min(offsets[v] + FIRST_ARCS, offsets[v + 1])
+        _join_along(offsets[v], end, v, targets, labels, parent, parts)
+    members = np.zeros(n, np.uint32)
+    largest = np.zeros(len(parts), np.uint32)
+    for v in range(n):
+        root = _root(parent, v)
+        members[root] += 1
+    for v in range(n):
+        if members[v] > members[largest[labels[v]]] or labels[largest[labels[v]]] != labels[v]:
+            largest[labels[v]] = v
+    for v in range(n):
+        if parts[labels[v]] > 1 and _root(parent, v) != _root(parent, largest[labels[v]]):
+            _join_along(offsets[v], offsets[v + 1], v, targets, labels, parent, parts)
+
+
+@kernel()
+def _join_along(begin, end, v, targets, labels, parent, parts):
+    """Join a vertex's component with those of some neighbours in its community."""
+    for j in range(begin, end):
+        if labels[targets[j]] == labels[v]:
+            a, b = _root(parent, v), _root(parent, targets[j])
             if a != b:
-                # Towards the smaller id; halving keeps the paths short.
                 parent[max(a, b)] = min(a, b)
                 parts[labels[v]] -= 1
+
+
+@kernel()
+def _root(parent, v):
+    """Return the smallest vertex of a component; halving keeps the paths short."""
+    v = np.int64(v)
+    while parent[v] != v:
+        parent[v] = parent[parent[v]]
+        v = np.int64(parent[v])
+    return v
