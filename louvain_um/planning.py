@@ -97,7 +97,7 @@ def plan(
     peer_memory : str, optional
         As in `louvain`: what does not fit lies in the memory of another GPU of this kind.
     machine : str or Machine, optional
-        "h200", "p4000", "rtx3060ti", "p100", "p100-nvlink", or a file that ``louvain-um
+        "h200", "p4000", "rtx3060ti", "p100", "p100-nvlink", "gh200", or a file that ``louvain-um
         calibrate`` wrote. By default the GPU of this machine, or an H200 if it has none.
     kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
         Kind of graph; by default it follows from the degrees.

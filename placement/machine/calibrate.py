@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -111,6 +112,7 @@ def calibrate(
         "memory_bytes": total,
         "faults_in_flight": probes.pages_in_flight,
         "cache_bytes": probes.cache_bytes,
+        "host_page_bytes": mmap.PAGESIZE,
         "coherent": bool(cuda_calls.attribute(PAGEABLE_BY_HOST_TABLES, device)),
     }
     values["notes"] = {

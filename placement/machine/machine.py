@@ -1,7 +1,7 @@
 """What a machine can do: bandwidths, rates and latencies that every prediction is made from.
 
 A profile is a frozen set of figures, each with its unit in its name's documentation, and a note
-on where it comes from. Three come with the package; `calibrate` writes one for the machine at
+on where it comes from. Some come with the package; `calibrate` writes one for the machine at
 hand; a file may be edited by hand.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import OptionError
-from louvain_um.placement.hardware import CONTEXT
+from louvain_um.placement.hardware import BLOCK, CONTEXT, PAGE
 from louvain_um.placement.units import size
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 
-WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
+WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes", "host_page_bytes")
 """Figures without a fraction."""
 
 MAYBE_NOTHING = (
@@ -107,6 +107,8 @@ class Machine:
         After `with_peer`, the machine with the host's own figures; profiles have none.
     coherent : bool
         The host reaches device memory in place (NVLink-C2C), not over PCIe.
+    host_page_bytes : int
+        Of the host's pages, by which it faults and the GPU maps its memory: 4 KiB to 2 MiB.
     notes : mapping of str to str
         Where figures come from: a field's name, or "all", and its source.
 
@@ -146,6 +148,7 @@ class Machine:
     faults_in_flight: int = 256
     cache_bytes: int = 50 << 20
     coherent: bool = False
+    host_page_bytes: int = PAGE
     peer_bandwidth: float = 0.0
     peer_copy_bandwidth: float = 0.0
     peer_random_rate: float = 0.0
@@ -177,6 +180,10 @@ class Machine:
             raise OptionError(remedy="machine profile: name must be a text")
         if not isinstance(self.coherent, bool):
             raise OptionError(remedy="machine profile: coherent must be true or false")
+        if self.host_page_bytes.bit_count() != 1 or not PAGE <= self.host_page_bytes <= BLOCK:
+            raise OptionError(
+                remedy="machine profile: host_page_bytes must be a power of two from 4,096 to 2 MiB"
+            )
         if self.beyond not in ("host", "peer"):
             raise OptionError(remedy="machine profile: beyond must be host or peer")
         texts = isinstance(self.notes, Mapping) and all(

@@ -85,6 +85,7 @@ def build_state(
     switches[c.THRASH_WINDOW] = round(driver.thrash_window_seconds * 1e9)
     switches[c.THRASH_THROTTLES] = driver.thrash_throttles
     switches[c.ADAPTIVE] = driver.version != "580"
+    switches[c.HOST_PAGES] = machine.host_page_bytes // c.PAGE_BYTES
     switches[c.THRASH_PIN] = round(driver.thrash_pin_seconds * 1e9)
     state = empty_state(
         layout.pages,
@@ -182,7 +183,8 @@ def _fill(
             bits = 0
         state.pages[part.first : part.end] = bits
     for number, array in enumerate(arrays):
-        if array.starts != "host" or (layout.pooled and number in later):
+        shared = layout.pooled or number in layout.pools
+        if array.starts != "host" or (shared and number in later):
             continue
         for part in layout.parts(number, array.pages):
             if not part.advice & (c.DEVICE | c.PINNED):

@@ -18,10 +18,13 @@ from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.trace import Array, Step, lives_of
 
-#: Advice by name: the driver's own kinds, and the names that placements give them.
+#: Advice by name: the driver's own kinds, and the names that placements give them. Memory of
+#: `malloc` stays where it is on coherent machines, which map it through the host's page tables
+#: (ATS), until counters move it; on others it migrates as managed memory does (HMM).
 ADVICE: dict[str, int] = {
     "none": 0,
     "managed": 0,
+    "malloc": 0,
     "preferred_host": c.PREFERS_HOST,
     "accessed_by": c.ACCESSED_BY,
     "host_mapped": c.PREFERS_HOST | c.ACCESSED_BY,
@@ -57,6 +60,8 @@ class Layout:
     ranges: tuple[AdvisedRange, ...]
     blocks: NDArray[np.int64]
     pooled: bool = False
+    pools: frozenset[int] = frozenset()
+    """Arrays of managed pools, whose pages stay when the arrays are freed."""
 
     def parts(self, array: int, pages: int) -> Iterator[AdvisedRange]:
         """Yield the ranges of an array of `pages` pages by advice."""
@@ -90,11 +95,16 @@ def lay_out(
     arrays: Sequence[Array],
     placements: Mapping[str, Placement],
     hold: Sequence[str] = (),
-    steps: Sequence[Step] | None = None,
+    steps: Sequence[Step] = (),
     *,
+    pooled: bool = False,
     far: str = "host_mapped",
+    malloc: str = "managed",
 ) -> Layout:
-    """Return the layout of arrays under placements."""
+    """Return the layout of arrays under placements; with `pooled`, all of them share arenas.
+
+    `far` is where the rest of splits is, `malloc` what such memory is to the machine.
+    """
     known = {array.name for array in arrays} | {array.group for array in arrays}
     for name in (*placements, *hold):
         if name not in known:
@@ -105,11 +115,14 @@ def lay_out(
     ranges: list[AdvisedRange] = []
     page = 0
     lives: list[Lives] = [[] for _ in arrays]
-    for life in lives_of(steps or (), len(arrays)):
+    for life in lives_of(steps, len(arrays)):
         lives[life.array].append((life.begin, life.end))
-    for members, placement, held in _arenas(arrays, placements, hold, shared=steps is not None):
+    pools: set[int] = set()
+    for members, placement, held in _arenas(arrays, placements, hold, shared=pooled):
         size, whole = arrays[members[0]].pages, arrays[members[0]]
-        if steps is not None and len(members) > 1:
+        if not pooled and _in_pool(whole, placement):
+            pools.update(members)
+        if len(members) > 1:
             pages = [arrays[number].pages for number in members]
             at = pack(pages, [lives[number] for number in members])
             starts[members] = at
@@ -117,7 +130,8 @@ def lay_out(
             whole = replace(whole, nbytes=size * c.PAGE_BYTES)
         starts[members] += page
         begin = 0
-        for end, name in _spell_out(whole, placement, far):
+        for end, given in _spell_out(whole, placement, far):
+            name = malloc if given == "malloc" else given
             if name not in ADVICE:
                 raise OptionError(
                     remedy=f"placement {name!r} is unknown; known: {', '.join(ADVICE)}"
@@ -135,7 +149,7 @@ def lay_out(
             rows.append((first, end - first, part.array, part.advice))
             first = end
     blocks = np.array(rows, np.int64).reshape(-1, 4)
-    return Layout(starts, page, tuple(ranges), blocks, pooled=steps is not None)
+    return Layout(starts, page, tuple(ranges), blocks, pooled, frozenset(pools))
 
 
 def _arenas(
@@ -147,10 +161,20 @@ def _arenas(
     for number, array in enumerate(arrays):
         placement = placements.get(array.name, placements.get(array.group, "none"))
         held = c.HELD if array.name in hold or array.group in hold else 0
-        alike = shared and isinstance(placement, str)
-        key = (array.group, placement, held) if alike else (number,)
+        key: tuple[Any, ...] = (number,)
+        if shared and isinstance(placement, str):
+            key = (array.group, placement, held)
+        elif _in_pool(array, placement):
+            key = ("pool", array.pool, placement, held)
         found.setdefault(key, ([], placement, held))[0].append(number)
     return list(found.values())
+
+
+def _in_pool(array: Array, placement: Placement) -> bool:
+    """Return whether an array is in a managed pool: placed elsewhere, it is in none."""
+    if array.pool is None or not isinstance(placement, str):
+        return False
+    return not ADVICE.get(placement, c.DEVICE) & (c.DEVICE | c.PINNED)
 
 
 def _spell_out(array: Array, placement: Placement, far: str) -> list[tuple[int, str]]:

@@ -123,9 +123,11 @@ def simulate(
         placements = placements_of(trace.arrays, policy)
     ways = driver or Driver()
     check_state(trace.arrays, profile, ways)
-    pooled = trace.steps if ways.eviction == "program" else None
-    far = "peer" if peer else "host_mapped"
-    layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled, far=far)
+    layout = lay_out(
+        trace.arrays, placements or {}, ways.hold, trace.steps,
+        pooled=ways.eviction == "program", far="peer" if peer else "host_mapped",
+        malloc="accessed_by" if profile.coherent else "managed",
+    )  # fmt: skip
     replay = Replay(trace, layout, profile, ways, size, record)
     try:
         replay.start()
@@ -336,14 +338,15 @@ class Replay:
         first = int(self.layout.starts[step.array])
         end = first + self.trace.arrays[step.array].pages
         begins = isinstance(step, Allocate)
-        if self.layout.pooled:  # its pages belong to an arena
+        if self.layout.pooled or step.array in self.layout.pools:  # its pages are an arena's
             if begins:
                 self.state.blocks[distinct(self.state.block_of[first:end]), c.OWNER] = step.array
             return
         (allocate if begins else free)(self.state, first, end)
 
     def _prefetch(self, step: Prefetch) -> None:
-        spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
+        if not step.batched:
+            spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
         first, end = self._range(step)
         if step.to == "gpu":
             return self._to_gpu(first, end)

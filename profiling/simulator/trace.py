@@ -47,7 +47,9 @@ class Array:
     """One array: name, group, bytes, and where its bytes are when the program begins.
 
     `starts` is "host" for data that the host wrote, "nowhere" for memory that was never touched.
-    `itemsize` is the bytes of an element.
+    `itemsize` is the bytes of an element. Arrays of one `pool` come from a stream-ordered pool of
+    managed memory (`cudaMallocFromPoolAsync`): what one frees, another gets with its pages, where
+    these are; the driver does not know that their contents are lost.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Array:
     nbytes: Annotated[int, Within(0, MOST_BYTES)]
     starts: Literal["host", "nowhere"] = "host"
     itemsize: Annotated[int, Within(1, 1 << 16)] = 4
+    pool: str | None = None
 
     @property
     def role(self) -> Role:
@@ -108,12 +111,16 @@ class HostTouches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefetch:
-    """An explicit prefetch of part of an array, or its writing back (`to` = "host")."""
+    """An explicit prefetch of part of an array, or its writing back (`to` = "host").
+
+    With `batched` it is of the same call as the prefetch before it (`cudaMemPrefetchBatchAsync`).
+    """
 
     array: Index
     to: Literal["gpu", "host"] = "gpu"
     first: Count = 0
     pages: Count | None = None
+    batched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

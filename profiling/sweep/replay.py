@@ -199,7 +199,7 @@ def run(
                 trace, placements, held, plan.transfer_mode or "fault"
             )
         # The plan fits; a recording's scratch, which is not as small, must not overflow it.
-        layout = lay_out(trace.arrays, placements, steps=trace.steps)
+        layout = lay_out(trace.arrays, placements, steps=trace.steps, pooled=True)
         away = sum(array.nbytes for array in trace.arrays if array.holds_input_arcs) if held else 0
         capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
     return simulate(

@@ -95,7 +95,7 @@ class Placing:
         str | None,
         option(
             "PROFILE",
-            "h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate.  "
+            "h200, p4000, rtx3060ti, p100, p100-nvlink, gh200, or a file written by calibrate.  "
             "[default: the GPU of this machine, or h200]",
         ),
     ] = None

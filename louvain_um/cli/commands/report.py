@@ -33,7 +33,7 @@ def report(
     others: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="SESSION2...", help="Others to compare with the first.", show_default=False
+            metavar="SESSION2", help="Others to compare with the first.", show_default=False
         ),
     ] = None,
     output: Annotated[

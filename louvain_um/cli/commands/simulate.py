@@ -50,7 +50,8 @@ def simulate(
     machine: Annotated[
         str,
         option(
-            "PROFILE", "h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate."
+            "PROFILE",
+            "h200, p4000, rtx3060ti, p100, p100-nvlink, gh200, or a file written by calibrate.",
         ),
     ] = "h200",
     policies: Policies = POLICIES,

@@ -65,7 +65,7 @@ def sweep(
         str | None,
         option(
             "LIST",
-            "Machines to simulate: h200, p4000, rtx3060ti, p100, p100-nvlink, or files "
+            "Machines to simulate: h200, p4000, rtx3060ti, p100, p100-nvlink, gh200, or files "
             "written by calibrate.  "
             "[default: h200]",
         ),

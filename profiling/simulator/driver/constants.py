@@ -123,7 +123,8 @@ USER_EVICTION = 15  # address of the function, or 0
 USER_PREFETCH = 16
 COUNTER_THRESHOLD = 17  # accesses over the bus; 0: counters do not migrate
 ADAPTIVE = 18  # whether the lapse adapts
-SWITCHES = 19
+HOST_PAGES = 19  # pages of 4 KiB of a page of the host
+SWITCHES = 20
 
 # Columns of what is known of pages and blocks that thrash, see `thrashing`.
 THRASH_COLUMNS = 9

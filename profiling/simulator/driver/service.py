@@ -35,6 +35,28 @@ def nowhere_resident(s, block):
     return True
 
 
+@inlined
+def host_page(s, row, page):
+    """Return where the host's page of a page begins and ends within its block."""
+    first = page & ~(s.switches[c.HOST_PAGES] - 1)
+    end = min(first + s.switches[c.HOST_PAGES], row[c.FIRST] + row[c.PAGES])
+    return max(first, row[c.FIRST]), end
+
+
+@compiled
+def map_host(s, row, page):
+    """Map the host's page of a faulting page over the bus; return how many pages of 4 KiB."""
+    mapped = 0
+    first, end = host_page(s, row, page)
+    for each in range(first, end):
+        if s.pages[each] & c.BOTH == 0:
+            s.pages[each] |= c.ON_HOST
+        if each == page or s.pages[each] & (c.BOTH | c.MAP_REMOTE) == c.ON_HOST:
+            s.pages[each] |= c.MAP_REMOTE
+            mapped += 1
+    return mapped
+
+
 @compiled
 def advised(s, block, page, processor):
     """Return what the fault of a page is advised against thrashing; note that it naps."""
@@ -71,18 +93,19 @@ def serve_block(s, block, low, high):
             c.ON_GPU, s.pages[page], advice_of(advice), found, not writes, coherent, False
         )
         if choice & c.ON_GPU:
+            first, end = host_page(s, row, page)
+            for each in range(first, end):
+                if s.want[each - base] == 0:
+                    s.want[each - base] = c.BROUGHT
             s.want[page - base] = c.FAULTED
             coming += 1
             continue
         if fresh and s.pages[page] & c.BOTH == 0:
             fill_on_host(s, block)  # where a block begins to live, all of it does
-        elif s.pages[page] & c.BOTH == 0:
-            s.pages[page] |= c.ON_HOST
         if s.pages[page] & c.ON_GPU:
             s.pages[page] |= c.MAP_READ | c.MAP_WRITE
         else:
-            s.pages[page] |= c.MAP_REMOTE
-            mapped += 1
+            mapped += map_host(s, row, page)
     if mapped:
         s.totals[row[c.OWNER], c.T_REMOTE_MAPS] += mapped
         emit(s, c.K_REMOTE_MAP, s.batch[low] >> 1, mapped * c.PAGE_BYTES, mapped, c.C_COHERENCE)
@@ -173,7 +196,9 @@ def serve_host(s, block, page, writes):
         bring_wanted(s, block, 0, 0)
         return
     fresh = nowhere_resident(s, block)
-    s.want[page - base] = c.FAULTED
+    first, end = host_page(s, row, page)
+    for each in range(first, end):
+        s.want[each - base] = c.FAULTED
     add_neighbours(s, block, c.ON_HOST, fresh)
     if s.switches[c.DETECT_THRASHING]:
         note_moves(s, block, c.ON_HOST)

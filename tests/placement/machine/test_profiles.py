@@ -16,6 +16,7 @@ def own_folder(tmp_path, monkeypatch):
     ("name", "profile"),
     [
         ("NVIDIA H200", "h200"),
+        ("NVIDIA GH200 480GB", "gh200"),
         ("NVIDIA H200 NVL", "h200"),
         ("Quadro P4000", "p4000"),
         ("NVIDIA GeForce RTX 3060 Ti", "rtx3060ti"),
@@ -27,7 +28,7 @@ def test_known_devices_have_their_own_profile(name, profile):
     assert "shipped" in chosen.notes["profile"]
 
 
-@pytest.mark.parametrize("name", ["NVIDIA GH200 480GB", "NVIDIA GeForce RTX 3060", "", "A100"])
+@pytest.mark.parametrize("name", ["NVIDIA GB200", "NVIDIA GeForce RTX 3060", "", "A100"])
 def test_others_get_an_h200s_figures_and_are_told(name):
     chosen = machine_for(name)
     assert chosen.name == "h200"
