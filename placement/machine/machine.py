@@ -267,6 +267,8 @@ class Machine:
         names = (item.name for item in fields(self) if item.name != "host")
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
         values["notes"] = dict(self.notes)
+        if self.host_page_bytes == PAGE:  # as of profiles and sweeps without it
+            del values["host_page_bytes"]
         return values
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

@@ -217,3 +217,23 @@ def test_recordings_and_tables_of_addresses_are_swept(run, source, tmp_path):
     assert [row["evictions"] > 0 for row in base] == [False, True]
     ran = [row for row in rows if row["feasible"]]
     assert all(row["least_seconds"] <= row["seconds"] <= row["most_seconds"] for row in ran)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_addresses_and_sessions_are_swept_as_they_are(run, two_triangles, tmp_path, suffix):
+    import numpy as np
+    import pandas as pd
+
+    table, session = tmp_path / f"addresses{suffix}", tmp_path / "session.npz"
+    frame = pd.DataFrame({"time": range(4096), "address": 4096 * np.arange(4096)})
+    (frame.to_csv if suffix == ".csv" else frame.to_parquet)(table, index=False)
+    assert run("profile", two_triangles, "-o", session, "-q").code == 0
+    asked = ("--policies", "base,zero_copy", "--oversubscription", "0,50", "--json")
+    done = run("sweep", table, session, *asked, "-o", tmp_path / "swept")
+    assert done.code == 0, done.err
+    rows = [row for row in done.json["results"] if row["policy"] == "base"]
+    assert {row["graph"] for row in rows} == {"addresses", "session"}
+    (half,) = [row for row in rows if (row["graph"], row["oversubscription"]) == ("addresses", 50)]
+    alone = run("simulate", table, *asked).json["results"]
+    assert half["evictions"] > 0
+    assert half["seconds"] == alone[1]["seconds"]
