@@ -602,6 +602,7 @@ static void decide(void *stream) {
 
 enum { DO_ALLOC = 1, DO_PITCH, DO_GIVEN, DO_FREE, DO_COPY, DO_SET, DO_ADVISE, DO_ADVISE2, DO_PREFETCH, DO_PREFETCH2,
        DO_LAUNCH, DO_LAUNCH_EX, DO_STREAM, DO_SYNC, DO_GRAPH };
+enum { WITHOUT_BUFFER = 1 }; /* a launch whose arguments come in no buffer */
 static const struct { const char *name; int action, detail; } known[] = {
   {"cuMemAllocManaged", DO_ALLOC, MANAGED}, {"cuMemAlloc_v2", DO_ALLOC, DEVICE}, {"cuMemAllocPitch_v2", DO_PITCH, DEVICE},
   {"cuMemAllocAsync", DO_ALLOC, POOL}, {"cuMemAllocFromPoolAsync", DO_ALLOC, POOL}, {"cuMemHostAlloc", DO_ALLOC, PINNED},
@@ -616,7 +617,7 @@ static const struct { const char *name; int action, detail; } known[] = {
   {"cuMemsetD8Async", DO_SET, 1}, {"cuMemsetD16Async", DO_SET, 2}, {"cuMemsetD32Async", DO_SET, 4},
   {"cuMemAdvise", DO_ADVISE, 0}, {"cuMemAdvise_v2", DO_ADVISE2, 0},
   {"cuMemPrefetchAsync", DO_PREFETCH, 0}, {"cuMemPrefetchAsync_v2", DO_PREFETCH2, 0},
-  {"cuLaunchKernel", DO_LAUNCH, 0}, {"cuLaunchCooperativeKernel", DO_LAUNCH, 0}, {"cuLaunchKernelEx", DO_LAUNCH_EX, 0},
+  {"cuLaunchKernel", DO_LAUNCH, 0}, {"cuLaunchCooperativeKernel", DO_LAUNCH, WITHOUT_BUFFER}, {"cuLaunchKernelEx", DO_LAUNCH_EX, 0},
   {"cuGraphLaunch", DO_GRAPH, 0}, {"cuStreamCreate", DO_STREAM, 0}, {"cuStreamCreateWithPriority", DO_STREAM, 0},
   {"cuStreamDestroy_v2", DO_STREAM, 1}, {"cuCtxSynchronize", DO_SYNC, 0}, {"cuStreamSynchronize", DO_SYNC, 0},
   {"cuEventSynchronize", DO_SYNC, 0}, {"cuCtxDestroy_v2", DO_SYNC, 1}, {"cuDevicePrimaryCtxRelease_v2", DO_SYNC, 1},
@@ -630,12 +631,12 @@ enum { ENTER, EXIT };
 enum { DRIVER = 1, RESOURCE = 3, CONTEXT_CREATED = 1 };
 
 /* Record a launch and the arrays among its arguments, each by its address and the argument's number. */
-static void launched(const u64 *p, int extended, const call_data *call) {
+static void launched(const u64 *p, int extended, int buffered, const call_data *call) {
   const u32 *grid = extended ? (const u32 *)p[0] : (const u32 *)(p + 1);
   if (!grid) return;
   void *function = (void *)p[extended ? 1 : 0], *stream = extended ? *(void **)(grid + 8) : (void *)p[5];
   void **values = (void **)p[extended ? 2 : 6];
-  const u64 *extra = (const u64 *)p[extended ? 3 : 7];
+  const u64 *extra = buffered ? (const u64 *)p[extended ? 3 : 7] : NULL;
   u64 words[4 * ARGUMENTS], found[ARGUMENTS];
   uint8_t numbers[4 * ARGUMENTS];
   int read = 0, many = 0, seen = 0;
@@ -744,7 +745,7 @@ static void called(void *user, int domain, u32 number, const call_data *call) {
       if (done) record((slot){.kind = PREFETCH, .a = p[0], .b = p[1], .d = words[4] == 1 ? words[5] : HOST, .h = p[4]});
       break;
     case DO_LAUNCH: case DO_LAUNCH_EX:
-      if (!done) launched(p, action == DO_LAUNCH_EX, call);
+      if (!done) launched(p, action == DO_LAUNCH_EX, detail != WITHOUT_BUFFER, call);
       break;
     case DO_GRAPH:
       if (!done) bring(NULL, 0, (void *)p[1]);

@@ -11,6 +11,7 @@ typedef uint64_t u64;
 int cuInit(unsigned); int cuMemAllocManaged(u64 *, size_t, unsigned); int cuMemAlloc_v2(u64 *, size_t); int cuMemFree_v2(u64);
 int cuMemHostAlloc(void **, size_t, unsigned); int cuMemcpyHtoD_v2(u64, const void *, size_t); int cuMemsetD8_v2(u64, unsigned char, size_t);
 int cuMemAllocAsync(u64 *, size_t, void *); int cuMemFreeAsync(u64, void *); int cuStreamCreate(void **, unsigned); int cuCtxSynchronize(void);
+int cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 #define MB (1ul << 20)
 static int three(void) {
@@ -66,6 +67,7 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "three")) return three();
   if (!strcmp(what, "phases")) return phases();
   if (!strcmp(what, "shift")) return shift();
+  if (!strcmp(what, "together")) { void *values[] = {&a}; cuMemAllocManaged(&a, 4 * MB, 1); return cuLaunchCooperativeKernel("together s", 1, 1, 1, 32, 1, 1, 0, NULL, values); }
   if (!strcmp(what, "many")) { for (long k = atol(argv[2]); k--;) cuMemAlloc_v2(&a, 4096); return 0; }
   if (!strcmp(what, "loop")) { for (long k = atol(argv[2]); k--;) { cuMemAllocManaged(&a, 4 * MB, 1); cuMemFree_v2(a); } return 0; }
   if (!strcmp(what, "several")) { for (int k = 0; k < 3; k++) cuMemAllocManaged(&a, 4 * MB, 1); return 0; }

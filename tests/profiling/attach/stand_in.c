@@ -14,8 +14,8 @@ typedef struct { int site; const char *function; const void *arguments; void *re
                  void *context; u32 context_number; u64 *mine; u32 correlation; } call_data;
 static const char *const names[] = {"", "cuMemAllocManaged", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc",
   "cuMemFreeHost", "cuMemAllocAsync_ptsz", "cuMemFreeAsync_ptsz", "cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuMemAdvise",
-  "cuMemPrefetchAsync", "cuLaunchKernel", "cuStreamCreate", "cuCtxSynchronize"};
-enum { MANAGED = 1, PLAIN, FREE, HOST, FREE_HOST, POOL, FREE_POOL, UP, SET, ADVISE, PREFETCH, LAUNCH, STREAM, SYNC, ALL };
+  "cuMemPrefetchAsync", "cuLaunchKernel", "cuStreamCreate", "cuCtxSynchronize", "cuLaunchCooperativeKernel"};
+enum { MANAGED = 1, PLAIN, FREE, HOST, FREE_HOST, POOL, FREE_POOL, UP, SET, ADVISE, PREFETCH, LAUNCH, STREAM, SYNC, COOPERATIVE, ALL };
 static uint8_t enabled[4][64];
 static void (*callback)(void *, int, u32, const call_data *);
 static void (*give)(char **, size_t *, size_t *);
@@ -55,7 +55,7 @@ static void around(int n, int site, void *p, int *result, const char *symbol) {
   call_data d = {site, names[n], p, result, symbol, NULL, 1, NULL, correlation};
   if (callback && enabled[1][n]) callback(NULL, 1, n, &d);
 }
-#define CALL(n, symbol, ...) int result = 0; if (1) { if (n == LAUNCH) correlation++; around(n, 0, p, &result, symbol); __VA_ARGS__; around(n, 1, p, &result, symbol); } return result
+#define CALL(n, symbol, ...) int result = 0; if (1) { if (n == LAUNCH || n == COOPERATIVE) correlation++; around(n, 0, p, &result, symbol); __VA_ARGS__; around(n, 1, p, &result, symbol); } return result
 static u64 fresh(u64 bytes) { pthread_mutex_lock(&lock); u64 a = next_address; next_address += (bytes + 0x1fffff) & ~0x1fffffull; pthread_mutex_unlock(&lock); return a; }
 int cuInit(unsigned f) {
   (void)f;
@@ -109,3 +109,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   struct { void *f; unsigned g[7]; void *s; void **values, **extra; } q = {f, {gx, gy, gz, bx, by, bz, sh}, s, values, extra}, *p = &q;
   char name[200]; snprintf(name, sizeof name, "%.*s", (int)(strchr(f, ' ') - (char *)f), (char *)f);
   CALL(LAUNCH, name, run(f, values)); }
+/* Its arguments end with the kernel's: what follows them is no address. */
+int cuLaunchCooperativeKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned sh, void *s, void **values) {
+  struct { void *f; unsigned g[7]; void *s; void **values; u64 beyond; } q = {f, {gx, gy, gz, bx, by, bz, sh}, s, values, 8}, *p = &q;
+  CALL(COOPERATIVE, "together", run(f, values)); }

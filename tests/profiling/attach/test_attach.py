@@ -235,6 +235,14 @@ def test_several_arrays_of_a_site_are_numbered_and_a_loop_reuses_its_name(stand_
 
 
 @pytest.mark.system
+def test_a_cooperative_launch_has_no_buffer_of_arguments(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    assert not stand_in.attach("-o", path, "--", stand_in.program, "together").returncode
+    about = load(path).metadata["about_sources"]["launches"]
+    assert (about["launches"], len(about["accesses"])) == (1, 1)
+
+
+@pytest.mark.system
 def test_a_forked_child_does_not_write_into_the_session(stand_in, tmp_path):
     path = tmp_path / "s.npz"
     assert not stand_in.attach("-o", path, "--", stand_in.program, "fork").returncode
