@@ -153,9 +153,10 @@ def against_best(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def measured(parts: Sequence[str], folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
+def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Row]]:
     """Yield rows, each with the part of the record that it belongs to."""
-    for name in PROGRAMS if "policies" in parts else ():
+    parts, repeat = options.parts, options.repeat
+    for name in options.programs if "policies" in parts else ():
         yield from policies(name, folder, repeat)
     if "overhead" in parts:
         program = compiled("stencil", folder)
@@ -176,12 +177,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parts = ("policies", "overhead", "scripts")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     record: dict[str, Any] = {"machine": machine()}
     with tempfile.TemporaryDirectory() as folder:
-        for part, row in measured(options.parts, Path(folder), options.repeat):
+        for part, row in measured(options, Path(folder)):
             record.setdefault(part, []).append(row)
             record["over_best"] = against_best(
                 record.get("policies", []) + record.get("replayed", [])

@@ -28,13 +28,16 @@ class Frame(NamedTuple):
     runtime: bool = False
 
 
+KNOWN: Final[dict[str, list[Frame]]] = {}
+"""Frames by the line of a stack: resolving one starts a process."""
+
+
 class Sites:
     """Names call stacks in the order in which they come; the same order gives the same names."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self._taken = set[str]()
-        self._known: dict[str, list[Frame]] = {}
 
     def name(self, number: int, text: str) -> str:
         """Return the name of a stack, given as the library writes it; callers tell some apart."""
@@ -62,11 +65,11 @@ class Sites:
 
     def _resolved(self, line: str) -> list[Frame]:
         """Return the frame of "path+0xoffset symbol", and those of functions inlined there."""
-        if line not in self._known:
+        if line not in KNOWN:
             where, _, symbol = line.partition(" ")
             path, _, offset = where.rpartition("+")
-            self._known[line] = self._by_debug_information(path, offset, symbol)
-        return self._known[line]
+            KNOWN[line] = self._by_debug_information(path, offset, symbol)
+        return KNOWN[line]
 
     def _by_debug_information(self, path: str, offset: str, symbol: str) -> list[Frame]:
         plain = f"{Path(path).name}:{symbol}+{offset}" if symbol else f"{Path(path).name}+{offset}"

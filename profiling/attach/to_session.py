@@ -171,31 +171,33 @@ def _launches(
             at_address.setdefault(life.address, []).append(life)
     kernels = records[Record.KERNEL]
     times = {
-        int(key): (int(begin), int(end))
-        for key, begin, end in zip(kernels["e"], kernels["time"], kernels["a"], strict=True)
+        key: (begin, end)
+        for key, begin, end in zip(*(kernels[c].tolist() for c in ("e", "time", "a")), strict=True)
     }
+    short = {number: short_name(name)[:MOST_NAME] for number, name in names.items()}
     constant = {number: constant_arguments(name) for number, name in names.items()}
     found = []
     rows = records[Record.LAUNCH]
-    for row, arguments in zip(rows, records.arguments, strict=True):
-        start, end = times.get(int(row["e"]), (int(row["time"]),) * 2)
+    columns = (rows[column].tolist() for column in ("e", "time", "d", "a", "b"))
+    for key, began, kernel, blocks, threads, arguments in zip(
+        *columns, records.arguments, strict=True
+    ):
+        start, end = times.get(key, (began, began))
         arrays = dict[str, bool]()
         for address, argument in zip(
             (arguments & ADDRESS).tolist(), (arguments >> np.uint64(56)).tolist(), strict=True
         ):
-            alive = int(row["time"]) - origin
             lives = [
                 life
                 for life in at_address.get(address, ())
-                if life.start_ns <= alive <= life.end_ns
+                if life.start_ns <= began - origin <= life.end_ns
             ]
-            known = constant.get(int(row["d"])) or []
+            known = constant.get(kernel) or []
             written = not (argument < len(known) and known[argument])
             for life in lives[-1:]:
                 arrays[life.name] = arrays.get(life.name, False) or written
-        name = short_name(names.get(int(row["d"]), NO_NAME))[:MOST_NAME]
-        threads = min(int(row["a"]) * int(row["b"]), 1 << 50)
-        found.append(Launch(name, start - origin, max(start, end) - origin, threads, arrays))
+        name, size = short.get(kernel, NO_NAME), min(blocks * threads, 1 << 50)
+        found.append(Launch(name, start - origin, max(start, end) - origin, size, arrays))
     return sorted(found, key=lambda launch: launch.start_ns)
 
 
