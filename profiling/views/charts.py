@@ -206,6 +206,8 @@ def level_times(sessions: Sequence[SessionData]) -> Figure | None:
     crowded = len(labels) > 8
     axes.set_xticks(range(len(labels)), labels, rotation=90 if crowded else 0, fontsize=8)
     axes.margins(y=0.05)
+    if len(places) > MOST_LEVELS:
+        axes.set_title(f"the first {MOST_LEVELS} of {len(places)} levels", fontsize=9)
     axes.set_ylabel(f"seconds, {evidence(sessions[0], 'time')}")
     handles, _ = axes.get_legend_handles_labels()
     if len(figures) > 1:

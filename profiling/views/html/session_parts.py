@@ -141,7 +141,7 @@ MOST_PHASES = 400
 """Phases in a band above a chart."""
 
 MOST_LINES = 12
-"""Lines in a chart of iterations."""
+"""Lines in a chart of iterations, but for one of all later ones."""
 
 
 def overview_chart(analysis: SessionAnalysis) -> list[Table | Figure]:
@@ -218,10 +218,11 @@ def _iteration_lines(analysis: SessionAnalysis) -> Figure | None:
     for number, (cycle, span) in enumerate(zip(cycles, analysis.iterations, strict=True), 1):
         level = f", level {span.level}" if span.level >= 0 else ""
         name = f"{span.phase}{level}" + (f", cycle {cycle}" if cycle else "")
-        if name in series or len(series) < MOST_LINES:
-            x, y = series.setdefault(name, ([], []))
-            x.append(number)
-            y.append(span.seconds)
+        if name not in series and len(series) >= MOST_LINES:
+            name = "later ones"
+        x, y = series.setdefault(name, ([], []))
+        x.append(number)
+        y.append(span.seconds)
     if all(len(x) < 2 for x, _ in series.values()):
         return None
     phases = dict.fromkeys(span.phase for span in analysis.iterations)

@@ -28,6 +28,9 @@ SMALLEST = 1e-300
 def sweep_parts(sweep: Sweep) -> list[Part]:
     """Return the parts on a sweep."""
     times = _time_charts(sweep)
+    texts = [published.TIMES_ABOUT] if sweep.is_study else []
+    if len(times) > MOST_CHARTS:
+        texts.append(f"The first {MOST_CHARTS} of {len(times)} charts; the tables have all.")
     parts = [
         Part(
             anchor="sweep",
@@ -44,7 +47,7 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             anchor="times",
             multiples=True,
             title="Running times",
-            texts=(published.TIMES_ABOUT,) if sweep.is_study else (),
+            texts=tuple(texts),
             items=[*times[:MOST_CHARTS], *tables.grids(sweep)],
         ),
         Part(
