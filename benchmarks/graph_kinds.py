@@ -34,7 +34,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.options import Options
 from louvain_um.planning import measure
 
-NAMES = (*kinds.KINDS, *kinds.GENERATED)
+NAMES = (*kinds.KINDS, *kinds.GENERATED, *kinds.SKEWED)
 
 SHAPE = (
     "weight_bytes", "sum_bytes", "total_weight", "max_degree", "isolated", "hub_arcs",

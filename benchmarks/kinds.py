@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 Edges = tuple[int, Any, Any]
@@ -200,6 +201,13 @@ def cliques(xp: Any, rng: Any, arcs: int, size: int = 24) -> Edges:
     return count * size, u, v
 
 
+def skewed(xp: Any, rng: Any, arcs: int, u: float = 1, v: float = 12) -> Edges:
+    """Ends n·rᵉ of uniform r: with a large exponent, many vertices share few neighbours."""
+    n, m = 2 * arcs // 5, arcs // 2
+    ends = ((n * rng.random(m) ** exponent).astype(xp.int64) for exponent in (u, v))
+    return n, *ends
+
+
 KINDS: dict[str, Make] = {
     made.__name__: made
     for made in (
@@ -207,6 +215,13 @@ KINDS: dict[str, Make] = {
         kronecker, road, lattice, geometric, nearest, hub_and_leaf, bipartite, chains, cliques,
     )
 }  # fmt: skip
+
+SKEWED: dict[str, Make] = {
+    "skewed_4": partial(skewed, v=4),
+    "skewed_12": skewed,
+    "skewed_both": partial(skewed, u=3, v=6),
+}
+"""Kinds whose giant communities many threads add to at once; nothing was fitted to them."""
 
 GENERATED: dict[str, tuple[str, dict[str, Any]]] = {
     "lfr_mixing_2": ("lfr", {"mixing": 0.2}),
@@ -250,7 +265,7 @@ def made(xp: Any, name: str, arcs: int, seed: int = 0) -> Any:
     """Return a kind's graph: a `DeviceGraph` with CuPy, a `Graph` with NumPy."""
     if name in GENERATED:
         return _generated(xp, name, arcs, seed)
-    n, u, v = KINDS[name](xp, xp.random.default_rng(seed), arcs)
+    n, u, v = (KINDS | SKEWED)[name](xp, xp.random.default_rng(seed), arcs)
     offsets, targets, weights = rows(xp, n, u, v, weighted=name in WEIGHTED)
     if xp.__name__ == "numpy":
         from louvain_um.graph.graph import Graph

@@ -29,7 +29,7 @@ def test_there_are_twenty_and_half_of_them_may_be_fitted_to(kinds):
 
 
 def test_each_kind_is_a_graph_of_about_the_size(kinds):
-    for name in (*kinds.KINDS, *kinds.GENERATED):
+    for name in (*kinds.KINDS, *kinds.GENERATED, *kinds.SKEWED):
         graph = kinds.made(np, name, 40_000)
         checked = Graph(graph.offsets, graph.targets, graph.weights, graph.loops, check=True)
         assert 15_000 < checked.n_arcs < 80_000, name
