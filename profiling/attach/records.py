@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +49,7 @@ SLOT: Final = np.dtype(
 PAYLOAD: Final = 56
 """Bytes of data of each slot after a record's first."""
 
-ADDRESS: Final = np.uint64((1 << 56) - 1)
+ADDRESS: Final = (1 << 56) - 1
 """Bits of a launch's argument that are the array's address; those above number the argument."""
 
 
@@ -87,12 +88,13 @@ class Records:
         return found
 
     @cached_property
-    def arguments(self) -> list[NDArray[np.uint64]]:
+    def arguments(self) -> list[tuple[int, ...]]:
         """The arrays that each launch got: addresses, with the number of the argument above."""
-        at, found = self._at(Record.LAUNCH), list[NDArray[np.uint64]]()
-        for each, many in zip(at.tolist(), self.slots["f"][at].tolist(), strict=True):
-            found.append(np.frombuffer(self.payload(each), np.uint64)[:many] if many else _NONE)
-        return found
+        at = self._at(Record.LAUNCH)
+        return [
+            struct.unpack_from(f"<{many}Q", self.payload(each)) if many else ()
+            for each, many in zip(at.tolist(), self.slots["f"][at].tolist(), strict=True)
+        ]
 
     @property
     def dropped(self) -> int:
@@ -108,6 +110,3 @@ class Records:
     def process(self) -> int:
         """Number of the process."""
         return int(self.slots["b"][0])
-
-
-_NONE: Final = np.empty(0, np.uint64)

@@ -184,9 +184,8 @@ def _launches(
     ):
         start, end = times.get(key, (began, began))
         arrays = dict[str, bool]()
-        for address, argument in zip(
-            (arguments & ADDRESS).tolist(), (arguments >> np.uint64(56)).tolist(), strict=True
-        ):
+        for each in arguments:
+            address, argument = each & ADDRESS, each >> 56
             lives = [
                 life
                 for life in at_address.get(address, ())
