@@ -165,6 +165,7 @@ def test_gathers_are_in_random_order():
     assert run.total("evictions") > count / 4
 
 
+@pytest.mark.deep
 def test_of_many_gathers_a_sample_stands_for_the_rest(monkeypatch):
     table = ProgramArray(name="table", shape=16 * MIB, reads=Gather(4e6), from_host=1)
     whole = simulated(table, Phase(name="run"), 32 * MIB)
@@ -289,7 +290,7 @@ def test_a_stencil_and_its_addresses_fault_alike(share):
 @pytest.mark.parametrize(
     ("share", "faults", "moved"),
     # Pages that a frontier leaves out come by density in evicted blocks; a stream has none.
-    [(1, 0.02, 0.02), (0.5, 0.2, 0.4)],
+    [(1, 0.02, 0.02), pytest.param(0.5, 0.2, 0.4, marks=pytest.mark.deep)],
 )
 def test_a_breadth_first_search_and_its_addresses_fault_alike(share, faults, moved):
     graph = rmat(16, seed=1).graph
