@@ -113,7 +113,7 @@ def pagerank(
             on_device, moved = products.pagerank(run.rows, *rule, iterated, run.space)
             ranks: NDArray[np.int64] = run.space.get("ranks", on_device)
         else:
-            from louvain_um.cpu.algorithms.pagerank import pagerank as iterate
+            from louvain_um.cpu.algorithms.products import pagerank as iterate
 
             ranks, moved = iterate(run.rows, *rule, run.threads, iterated)
         if moved > change:
@@ -175,7 +175,7 @@ def spmv(
             found = products.spmv(run.rows, vector, run.graph.scale, run.space)
             y: NDArray[np.float64] = run.space.get("y", found)
             return y
-        from louvain_um.cpu.algorithms.spmv import spmv as multiply
+        from louvain_um.cpu.algorithms.products import spmv as multiply
 
         return multiply(run.rows, vector, run.graph.scale, run.threads)
 

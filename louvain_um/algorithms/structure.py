@@ -66,7 +66,7 @@ def connected_components(
             found = structure.components(run.rows, run.space)
             labels: NDArray[np.uint32] = run.space.get("components", found)
             return labels
-        from louvain_um.cpu.algorithms.components import components
+        from louvain_um.cpu.algorithms.structure import components
 
         return components(run.rows, run.threads)
 
@@ -133,7 +133,7 @@ def minimum_spanning_forest(
                     weights = space.get("edge_weights", weights)[:count]
                     edges, weights = structure.in_order(edges, weights)
         else:
-            from louvain_um.cpu.algorithms.spanning_forest import spanning_forest
+            from louvain_um.cpu.algorithms.structure import spanning_forest
 
             edges, weights = spanning_forest(run.rows, run.threads)
         u, v = (edges >> np.uint64(32)).astype(np.uint32), edges.astype(np.uint32)
@@ -184,6 +184,6 @@ def triangles(
                 "counts", structure.triangles(run.rows, run.space)
             )
             return counts
-        from louvain_um.cpu.algorithms.triangles import triangles as count
+        from louvain_um.cpu.algorithms.structure import triangles as count
 
         return count(run.rows, run.threads, run.progress)

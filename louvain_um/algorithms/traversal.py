@@ -80,7 +80,7 @@ def bfs(
             return SearchTree(
                 run.space.get("distances", distances), run.space.get("parents", parents)
             )
-        from louvain_um.cpu.algorithms.bfs import bfs as search
+        from louvain_um.cpu.algorithms.traversal import bfs as search
 
         return SearchTree(*search(run.rows, start, run.threads))
 
@@ -144,7 +144,7 @@ def sssp(
             distances = run.space.get("distances", lengths)
             parents = run.space.get("parents", before)
         else:
-            from louvain_um.cpu.algorithms.sssp import sssp as search
+            from louvain_um.cpu.algorithms.traversal import sssp as search
 
             distances, parents = search(run.rows, start, run.threads)
         if run.graph.scale == 1.0:

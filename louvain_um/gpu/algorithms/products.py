@@ -23,7 +23,7 @@ def pagerank(
 ) -> tuple[Any, int]:
     """Return the ranks, int64[n] in units of 2^-60, and the change of the last iteration.
 
-    See `louvain_um.cpu.algorithms.pagerank`.
+    See `louvain_um.cpu.algorithms.products`.
     """
     n = rows.n_vertices
     sums = space.control()[0][:2].view(np.int64)
