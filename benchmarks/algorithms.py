@@ -151,30 +151,21 @@ def on_cpu_engine(
 ) -> dict[str, Call]:
     """Return the CPU engine's calls by name."""
     from louvain_um.core.parallel import default_threads
-    from louvain_um.cpu import algorithms as cpu
-    from louvain_um.cpu.algorithms import (  # noqa: F401
-        bfs,
-        components,
-        pagerank,
-        spanning_forest,
-        spmv,
-        sssp,
-        triangles,
-    )  # fmt: skip
+    from louvain_um.cpu.algorithms import products, structure, traversal
     from louvain_um.graph.row_view import RowView
 
     rows, heavy, threads = RowView.of(graph), RowView.of(weighted), default_threads()
     rest = threads, lambda *_: None
     return {
-        "bfs": lambda: cpu.bfs.bfs(rows, source, threads),
-        "sssp": lambda: cpu.sssp.sssp(heavy, source, threads),
-        "components": lambda: cpu.components.components(rows, threads),
-        "mst": lambda: cpu.spanning_forest.spanning_forest(heavy, threads),
-        "spmv": lambda: cpu.spmv.spmv(rows, x, 1.0, threads),
-        "spmv weighted": lambda: cpu.spmv.spmv(heavy, x, 1.0, threads),
-        "pagerank": lambda: cpu.pagerank.pagerank(rows, *rule, *rest),
-        "pagerank weighted": lambda: cpu.pagerank.pagerank(heavy, *rule, *rest),
-        "triangles": lambda: cpu.triangles.triangles(rows, *rest),
+        "bfs": lambda: traversal.bfs(rows, source, threads),
+        "sssp": lambda: traversal.sssp(heavy, source, threads),
+        "components": lambda: structure.components(rows, threads),
+        "mst": lambda: structure.spanning_forest(heavy, threads),
+        "spmv": lambda: products.spmv(rows, x, 1.0, threads),
+        "spmv weighted": lambda: products.spmv(heavy, x, 1.0, threads),
+        "pagerank": lambda: products.pagerank(rows, *rule, *rest),
+        "pagerank weighted": lambda: products.pagerank(heavy, *rule, *rest),
+        "triangles": lambda: structure.triangles(rows, *rest),
     }
 
 
