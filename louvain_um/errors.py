@@ -258,6 +258,28 @@ class Vanished(str):
     __slots__ = ()
 
 
+def install_hint(extras: str) -> str:
+    """Return the command that installs extras from where louvain-um was installed.
+
+    That is a clone's folder, an archive or a repository, or else a package index.
+    """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlparse
+    from urllib.request import url2pathname
+
+    try:
+        found = json.loads(distribution("louvain-um").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        found = {}
+    url = found.get("url", "")
+    if found.get("dir_info", {}).get("editable"):
+        return f"pip install -e '{url2pathname(urlparse(url).path)}[{extras}]'"
+    if "vcs_info" in found:
+        url = f"{found['vcs_info']['vcs']}+{url}"
+    return f"pip install 'louvain-um[{extras}]{url and f' @ {url}'}'"
+
+
 def require_packages(what: str, *modules: str) -> None:
     """Raise if modules that something needs are not installed, before any work is done."""
     import sys

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from louvain_um.distributed.communicator import Exchange
-from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError, warn
+from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError, install_hint, warn
 from louvain_um.events import Observer, ignore
 
 if TYPE_CHECKING:
@@ -234,5 +234,5 @@ def require(module: str, library: str, extra: str) -> None:
         importlib.import_module(module)
     except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library
         raise LouvainUmError(
-            f"this needs {library}; install it with pip install 'louvain-um[{extra}]'"
+            f"this needs {library}; install it with {install_hint(extra)}"
         ) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, install_hint
 from louvain_um.graph.export import all_edges
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.subgraph import induced_graph, subgraph
@@ -216,7 +216,7 @@ def _springs(
         import networkx
     except ImportError:
         raise LouvainUmError(
-            "drawing needs networkx; install it with pip install 'louvain-um[formats,charts]'"
+            f"drawing needs networkx; install it with {install_hint('formats,charts')}"
         ) from None
     springs = networkx.Graph()
     springs.add_nodes_from(range(count))

@@ -9,7 +9,7 @@ from typing import Any
 
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
 from louvain_um.drawing.plots import colour
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, install_hint
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, listable, score, shown
 from louvain_um.results.frame import hub_members
@@ -37,7 +37,7 @@ def page(
         import jinja2
     except ImportError:
         raise LouvainUmError(
-            "pages need Jinja; install it with pip install 'louvain-um[report]'"
+            f"pages need Jinja; install it with {install_hint('report')}"
         ) from None
     folder = files("louvain_um.drawing")
     template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(

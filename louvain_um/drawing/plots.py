@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, OptionError, install_hint
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName
 from louvain_um.results.display import count, cut, score, shown
@@ -82,7 +82,7 @@ def figure_axes(*, flat: bool = True) -> Any:
 
 def _missing() -> LouvainUmError:
     return LouvainUmError(
-        "drawing needs Matplotlib; install it with pip install 'louvain-um[formats,charts]'"
+        f"drawing needs Matplotlib; install it with {install_hint('formats,charts')}"
     )
 
 

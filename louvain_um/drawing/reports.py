@@ -15,7 +15,7 @@ import numpy as np
 from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing import over_time
 from louvain_um.drawing.plots import colour
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, install_hint
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.results.display import count
 
@@ -30,7 +30,7 @@ def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) ->
         from matplotlib.figure import Figure
     except ImportError:
         raise LouvainUmError(
-            "charts of pages need Matplotlib; install it with pip install 'louvain-um[charts]'"
+            f"charts of pages need Matplotlib; install it with {install_hint('charts')}"
         ) from None
     # Without a salt and a date, the same content gives the same page.
     with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
@@ -54,7 +54,7 @@ def render(
         import jinja2
     except ImportError:
         raise LouvainUmError(
-            "pages need Jinja; install it with pip install 'louvain-um[report]'"
+            f"pages need Jinja; install it with {install_hint('report')}"
         ) from None
     template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
         files("louvain_um.drawing").joinpath("charts.html.j2").read_text("utf-8")

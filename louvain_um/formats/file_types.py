@@ -8,7 +8,7 @@ import re
 from types import ModuleType
 from typing import Any
 
-from louvain_um.errors import GraphError, GraphFormatError, OptionError
+from louvain_um.errors import GraphError, GraphFormatError, OptionError, install_hint
 
 READERS = {
     "edges": "edge_list.reader:read",
@@ -197,6 +197,6 @@ def require(module: str, file: str) -> ModuleType:
     except ImportError:
         library = module.partition(".")[0]
         raise GraphFormatError(
-            f"this format needs {library}; install it with pip install 'louvain-um[formats]'",
+            f"this format needs {library}; install it with {install_hint('formats')}",
             file,
         ) from None

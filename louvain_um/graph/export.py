@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.errors import GraphError, LouvainUmError, install_hint
 from louvain_um.graph.integer_weights import weights_to_write
 from louvain_um.graph.kinds import refuse_directed
 from louvain_um.graph.limits import GraphData
@@ -105,7 +105,7 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise LouvainUmError(
-            f"this needs {name}; install it with pip install 'louvain-um[formats]'"
+            f"this needs {name}; install it with {install_hint('formats')}"
         ) from None
 
 

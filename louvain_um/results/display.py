@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, install_hint
 from louvain_um.results.partition import Outcome, Result
 
 SHOWN = 8
@@ -160,6 +160,6 @@ def require_pandas() -> Any:
         import pandas
     except ImportError:
         raise LouvainUmError(
-            "a frame needs pandas; install it with pip install 'louvain-um[formats]'"
+            f"a frame needs pandas; install it with {install_hint('formats')}"
         ) from None
     return pandas

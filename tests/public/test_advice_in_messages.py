@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +21,7 @@ from louvain_um.analysis.store_comparison import Comparison
 from louvain_um.cli import app
 from louvain_um.cli.terminal import with_flags
 from louvain_um.distributed.run import detect_on_rank
+from louvain_um.errors import install_hint
 from louvain_um.placement.policy.policy import register
 from louvain_um.profiling.record import jupyter
 from louvain_um.profiling.session.storage import save as save_session
@@ -273,3 +275,25 @@ def test_wrong_choices_list_the_right_ones(arguments, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Value error" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'louvain-um[charts]'"),
+        ({"url": "file:///a%20b/clone", "dir_info": {"editable": True}}, "-e '/a b/clone[charts]'"),
+        ({"url": "file:///a/b.whl", "archive_info": {}}, "'louvain-um[charts] @ file:///a/b.whl'"),
+        (
+            {"url": "https://x/y", "vcs_info": {"vcs": "git"}},
+            "'louvain-um[charts] @ git+https://x/y'",
+        ),
+    ],
+)
+def test_extras_are_installed_from_where_the_package_was(monkeypatch, tmp_path, origin, command):
+    about = tmp_path / "louvain_um-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: louvain-um\nVersion: 0.1.0\n")
+    if origin:
+        (about / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert install_hint("charts").endswith(command)

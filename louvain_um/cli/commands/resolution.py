@@ -131,7 +131,9 @@ def draw(profile: ResolutionProfile, path: Path) -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        print_note("no picture: it needs Matplotlib, pip install 'louvain-um[charts]'")
+        from louvain_um.errors import install_hint
+
+        print_note(f"no picture: it needs Matplotlib, {install_hint('charts')}")
         return
     from louvain_um.cli.commands.draw import save_figure
     from louvain_um.drawing.plots import figure

@@ -14,7 +14,7 @@ from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option, refuse_given
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, install_hint
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -227,7 +227,7 @@ def draw(records: list[dict[str, Any]], file: Path) -> str:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        return "no chart: pip install 'louvain-um[charts]'"
+        return f"no chart: {install_hint('charts')}"
     from louvain_um.core.atomic_files import replacing
     from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
 
@@ -271,4 +271,4 @@ def without_page() -> str:
     from importlib.util import find_spec
 
     missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
-    return "no report.html: pip install 'louvain-um[charts,report]'" if missing else ""
+    return f"no report.html: {install_hint('charts,report')}" if missing else ""

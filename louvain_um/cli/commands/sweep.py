@@ -22,7 +22,7 @@ from louvain_um.cli.common import (
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, OptionError, install_hint
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -218,7 +218,7 @@ def sweep(
         if (output / "report.html").exists():
             print_note(f"tables and report.html are in {output}")
         else:
-            print_note(f"tables are in {output}; no report.html: pip install 'louvain-um[report]'")
+            print_note(f"tables are in {output}; no report.html: {install_hint('report')}")
         if study is not None:
             print_note(
                 f"sessions of base are in {output / 'sessions'}, one a graph: louvain-um report "

@@ -35,7 +35,7 @@ from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE, version_dig
 from louvain_um.distributed.files.reading import PartitionedGraph, blocks_to_read
 from louvain_um.distributed.files.writing import PartitionedLabels
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
+from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError, install_hint
 from louvain_um.events import Event, Observer
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.graph.graph import Graph
@@ -336,7 +336,7 @@ def run_identity() -> Security:
     except ImportError:
         raise LouvainUmError(
             "cluster='local:N' needs cryptography, so that nobody else can connect; install it "
-            "with pip install 'louvain-um[cluster]'"
+            f"with {install_hint('cluster')}"
         ) from None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError
+from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError, install_hint
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED, open_graph_file
 from louvain_um.formats.ids import numbers_or_texts
@@ -154,7 +154,7 @@ def _read_parquet(path: str | Path) -> Labels:
         from pyarrow import parquet
     except ImportError:
         raise LouvainUmError(
-            f"{path}: reading .parquet needs pyarrow: pip install 'louvain-um[formats]'"
+            f"{path}: reading .parquet needs pyarrow: {install_hint('formats')}"
         ) from None
     try:
         with open(path, "rb") as file:
