@@ -116,7 +116,7 @@ def read_report(path):
     page = path.parent / "page.html"
     with contextlib.redirect_stdout(io.StringIO()):
         trace = path.parent / "trace.json" if path.is_file() else None
-        report = write_report(path, None, output=page, trace=trace, charts=None, force=True)
+        report = write_report([path], output=page, trace=trace, charts=None, force=True)
         report.summary()
         report.show()
 

@@ -140,7 +140,7 @@ def test_compiling_is_not_counted_in_the_time_shown(run, two_triangles, monkeypa
 @pytest.mark.system
 def test_compiling_is_announced_when_the_cache_is_empty(two_triangles, tmp_path):
     command = [sys.executable, "-m", "louvain_um", "detect", str(two_triangles)]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "0"}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     message = [
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
         for _ in range(2)

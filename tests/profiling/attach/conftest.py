@@ -21,9 +21,11 @@ class StandIn(NamedTuple):
     program: Path
     variables: dict[str, str]
 
-    def attach(self, *arguments: object, **options):
-        """Run `louvain-um attach` with arguments."""
+    def attach(self, *arguments: object, before: str = "", **options):
+        """Run `louvain-um attach` with arguments; `before`, in Python, runs that command."""
         command = [sys.executable, "-m", "louvain_um", "attach", *map(str, arguments)]
+        if before:
+            command = [sys.executable, "-c", before, *command]
         options = {"capture_output": True, "text": True, "timeout": 60} | options
         return subprocess.run(command, env=self.variables, check=False, **options)
 

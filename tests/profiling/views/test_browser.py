@@ -118,7 +118,7 @@ def test_names_are_text_whatever_they_hold(page):
 def test_other_reports_open_as_well(browser, tmp_path, what):
     path = tmp_path / "report.html"
     if what == "cpu":
-        write(cpu_run(), path)
+        write([cpu_run()], path)
     else:
         write(None, path, sweep=Sweep.of(sweep_rows()))
     browser.errors.clear()
