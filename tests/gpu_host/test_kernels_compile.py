@@ -26,15 +26,19 @@ def test_functors_of_users_compile(architecture):
     target = compile_cache.target(architecture)
     vertices = [np.zeros(1, kind) for kind in ("i8", "i8", "i8")]
     reals = [np.zeros(1, kind) for kind in ("i8", "f8", "f4", "f8", "f4")]
-    given = [(case.function, arguments_of(case, 1), "visit_arcs<u64, Functor>") for case in CASES]
+    given = [(case.function, arguments_of(case, 1), visiting("u64")) for case in CASES]
     given += [(arithmetic, vertices, "keep_items<Functor>")]
     given += [(real_arithmetic, reals, "keep_items<Functor>")]
-    given += [(Cuda("return d[u] < w;", "d"), [np.zeros(1)], "visit_arcs<Unweighted, Functor>")]
+    given += [(Cuda("return d[u] < w;", "d"), [np.zeros(1)], visiting("Unweighted"))]
     for function, arguments, name in given if architecture == 90 else given[-2:]:
         leading = ("v",) if name.startswith("keep") else ("u", "v", "w", "arc")
         front = text_of(function, leading, arguments)
         image = compile_cache.cached_image("operators", [name], target, front=front)
         assert list(image.names) == [name]
+
+
+def visiting(weights):
+    return f"visit_arcs<{weights}, RowView, Functor>"
 
 
 def text_of(function, leading, arguments):
@@ -96,7 +100,7 @@ def test_what_has_no_counterpart_is_named(function, message):
 )
 def test_what_the_compiler_refuses_is_one_line(function, message):
     front = text_of(function, ("u", "v", "w", "arc"), [np.zeros(1, np.int64)])
-    name = "visit_arcs<u32, Functor>"
+    name = visiting("u32")
     with pytest.raises(KernelCompileError, match=message) as refused:
         compile_cache.build("operators", [name], compile_cache.target(90), front=front)
     assert message in line_of(refused.value)
