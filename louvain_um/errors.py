@@ -265,8 +265,7 @@ def install_hint(extras: str) -> str:
     """
     import json
     from importlib.metadata import PackageNotFoundError, distribution
-    from urllib.parse import urlparse
-    from urllib.request import url2pathname
+    from urllib.parse import unquote, urlparse
 
     try:
         found = json.loads(distribution("louvain-um").read_text("direct_url.json") or "{}")
@@ -274,7 +273,7 @@ def install_hint(extras: str) -> str:
         found = {}
     url = found.get("url", "")
     if found.get("dir_info", {}).get("editable"):
-        return f"pip install -e '{url2pathname(urlparse(url).path)}[{extras}]'"
+        return f"pip install -e '{unquote(urlparse(url).path)}[{extras}]'"
     if "vcs_info" in found:
         url = f"{found['vcs_info']['vcs']}+{url}"
     return f"pip install 'louvain-um[{extras}]{url and f' @ {url}'}'"

@@ -226,7 +226,7 @@ def test_a_frame_names_the_cycle_of_a_level():
 
 def test_a_frame_without_pandas_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(lu.LouvainUmError, match=r"needs pandas.*louvain-um\[formats\]"):
+    with pytest.raises(lu.LouvainUmError, match=r"needs pandas.*\[formats\]"):
         two_levels().to_frame()
 
 
