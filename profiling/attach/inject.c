@@ -74,7 +74,7 @@ static slot *reserve(unsigned slots) {
     u64 at = used & ~4095ull; /* a page that the last chunk has begun */
     char *next = MAP_FAILED;
     if (used + bytes <= limit && posix_fallocate(file, at, CHUNK) == 0)
-      next = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, file, at);
+      next = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, at);
     if (next == MAP_FAILED) {
       if (first) ((slot *)first)->h++; /* the process's record counts what found no room */
       return NULL;
@@ -90,13 +90,15 @@ static slot *reserve(unsigned slots) {
 
 /* Append a record with some bytes of data. The lock is held. */
 static void append(slot head, const void *data, size_t bytes) {
+  static __thread u32 thread;
   unsigned more = (bytes + 55) / 56;
   slot *to = more < 60000 ? reserve(1 + more) : NULL;
   if (!to) return;
   int kind = head.kind;
   head.kind = 0, head.more = more;
   if (!head.time) head.time = now();
-  head.thread = syscall(SYS_gettid);
+  if (!thread) thread = syscall(SYS_gettid);
+  head.thread = thread;
   for (unsigned i = 0; i < more; i++) {
     more_slot *part = (more_slot *)(to + 1 + i);
     size_t left = bytes - 56ul * i;
@@ -509,6 +511,27 @@ static u32 name_number(const char *name) { /* the lock is held */
   return names[at].number;
 }
 
+/* What launches of a kernel need; kept by thread until a module is unloaded, whose functions' addresses are used again. */
+typedef struct { void *function; const char *symbol; u32 number, unloads; int many; uint8_t words[64]; } kernel;
+static u32 unloads;
+
+static const kernel *kernel_of(void *function, const char *symbol) {
+  static __thread kernel kernels[64];
+  kernel *k = kernels + ((u64)function * 0x9E3779B97F4A7C15ull >> 58); /* six bits */
+  u32 seen = __atomic_load_n(&unloads, __ATOMIC_ACQUIRE);
+  if (k->function == function && k->symbol == symbol && k->unloads == seen) return k;
+  *k = (kernel){.function = function, .symbol = symbol, .unloads = seen};
+  for (size_t offset, bytes; k->many < 64; k->many++) {
+    if (!(parameter && parameter(function, k->many, &offset, &bytes) == 0) &&
+        !(kernel_parameter && kernel_parameter(function, k->many, &offset, &bytes) == 0)) break;
+    k->words[k->many] = bytes / 8 < 4 * ARGUMENTS ? bytes / 8 : 4 * ARGUMENTS;
+  }
+  pthread_mutex_lock(&lock);
+  k->number = name_number(symbol);
+  pthread_mutex_unlock(&lock);
+  return k;
+}
+
 /* ---- activity records: unified-memory counters, times of kernels ---- */
 
 enum { ACTIVITY_KERNEL = 10, ACTIVITY_COUNTER = 25 };
@@ -523,6 +546,8 @@ static void give(char **buffer, size_t *bytes, size_t *most) {
 static void take(void *context, u32 stream, char *buffer, size_t bytes, size_t valid) {
   (void)bytes;
   char *r = NULL;
+  const char *name = NULL; /* all records of a kernel have the same */
+  u32 number = 0;
   size_t lost = 0;
   int was_inside = inside;
   inside = 1;
@@ -535,7 +560,8 @@ static void take(void *context, u32 stream, char *buffer, size_t bytes, size_t v
       slot head = {.kind = COUNTER, .time = w[2], .a = w[3], .b = w[4], .c = w[1], .d = v[1], .e = v[14], .f = v[10], .g = v[11]};
       append(head, NULL, 0);
     } else if (v[0] == ACTIVITY_KERNEL) {
-      slot head = {.kind = KERNEL, .time = w[2], .a = w[3], .d = name_number((const char *)w[13]), .e = v[23], .f = v[12]};
+      if (name != (const char *)w[13]) number = name_number(name = (const char *)w[13]);
+      slot head = {.kind = KERNEL, .time = w[2], .a = w[3], .d = number, .e = v[23], .f = v[12]};
       append(head, NULL, 0);
     }
     pthread_mutex_unlock(&lock);
@@ -601,7 +627,7 @@ static void decide(void *stream) {
 /* ---- calls of the driver ---- */
 
 enum { DO_ALLOC = 1, DO_PITCH, DO_GIVEN, DO_FREE, DO_COPY, DO_SET, DO_ADVISE, DO_ADVISE2, DO_PREFETCH, DO_PREFETCH2,
-       DO_LAUNCH, DO_LAUNCH_EX, DO_STREAM, DO_SYNC, DO_GRAPH };
+       DO_LAUNCH, DO_LAUNCH_EX, DO_STREAM, DO_SYNC, DO_GRAPH, DO_UNLOAD };
 enum { WITHOUT_BUFFER = 1 }; /* a launch whose arguments come in no buffer */
 static const struct { const char *name; int action, detail; } known[] = {
   {"cuMemAllocManaged", DO_ALLOC, MANAGED}, {"cuMemAlloc_v2", DO_ALLOC, DEVICE}, {"cuMemAllocPitch_v2", DO_PITCH, DEVICE},
@@ -621,7 +647,7 @@ static const struct { const char *name; int action, detail; } known[] = {
   {"cuGraphLaunch", DO_GRAPH, 0}, {"cuStreamCreate", DO_STREAM, 0}, {"cuStreamCreateWithPriority", DO_STREAM, 0},
   {"cuStreamDestroy_v2", DO_STREAM, 1}, {"cuCtxSynchronize", DO_SYNC, 0}, {"cuStreamSynchronize", DO_SYNC, 0},
   {"cuEventSynchronize", DO_SYNC, 0}, {"cuCtxDestroy_v2", DO_SYNC, 1}, {"cuDevicePrimaryCtxRelease_v2", DO_SYNC, 1},
-  {"cuDevicePrimaryCtxReset_v2", DO_SYNC, 1},
+  {"cuDevicePrimaryCtxReset_v2", DO_SYNC, 1}, {"cuModuleUnload", DO_UNLOAD, 0}, {"cuLibraryUnload", DO_UNLOAD, 0},
 };
 #define KNOWN ((int)(sizeof known / sizeof *known))
 #define CALLBACKS 4096
@@ -639,17 +665,13 @@ static void launched(const u64 *p, int extended, int buffered, const call_data *
   const u64 *extra = buffered ? (const u64 *)p[extended ? 3 : 7] : NULL;
   u64 words[4 * ARGUMENTS], found[ARGUMENTS];
   uint8_t numbers[4 * ARGUMENTS];
-  int read = 0, many = 0, seen = 0;
-  size_t offset, bytes;
-  for (size_t i = 0; values && i < 64; i++) {
-    if (!(parameter && parameter(function, i, &offset, &bytes) == 0) &&
-        !(kernel_parameter && kernel_parameter(function, i, &offset, &bytes) == 0)) break;
-    seen = 1;
-    for (size_t at = 0; values[i] && at + 8 <= bytes && read < 4 * ARGUMENTS; at += 8) {
-      memcpy(words + read, (char *)values[i] + at, 8);
+  const kernel *k = kernel_of(function, call->symbol);
+  int read = 0, many = 0, seen = values && k->many;
+  for (int i = 0; values && i < k->many; i++)
+    for (int at = 0; values[i] && at < k->words[i] && read < 4 * ARGUMENTS; at++) {
+      memcpy(words + read, (char *)values[i] + 8 * at, 8);
       numbers[read++] = i;
     }
-  }
   if (extra && extra[0] == 1) { /* arguments in one buffer: pointer, size */
     const char *buffer = (const char *)extra[1];
     size_t whole = extra[2] == 2 && extra[3] ? *(const size_t *)extra[3] : 0;
@@ -666,7 +688,7 @@ static void launched(const u64 *p, int extended, int buffered, const call_data *
     if (n) found[many++] = n->address | (u64)numbers[i] << 56;
   }
   slot head = {.kind = LAUNCH, .a = (u64)grid[0] * grid[1] * grid[2], .b = (u64)grid[3] * grid[4] * grid[5],
-               .d = name_number(call->symbol), .e = call->correlation, .f = many, .g = seen, .h = (u64)stream};
+               .d = k->number, .e = call->correlation, .f = many, .g = seen, .h = (u64)stream};
   append(head, found, many * 8);
   int due = next_decision && ++many_launches >= next_decision && !capturing;
   if (due) next_decision = next_decision < LAST_DECISION ? 4 * next_decision : 0;
@@ -756,6 +778,10 @@ static void called(void *user, int domain, u32 number, const call_data *call) {
       break;
     case DO_SYNC:
       if (done != detail) flush(detail);
+      if (detail) __atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE);
+      break;
+    case DO_UNLOAD:
+      __atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE);
       break;
   }
   inside = 0;

@@ -10,7 +10,7 @@
 typedef uint64_t u64;
 int cuInit(unsigned); int cuMemAllocManaged(u64 *, size_t, unsigned); int cuMemAlloc_v2(u64 *, size_t); int cuMemFree_v2(u64);
 int cuMemHostAlloc(void **, size_t, unsigned); int cuMemcpyHtoD_v2(u64, const void *, size_t); int cuMemsetD8_v2(u64, unsigned char, size_t);
-int cuMemAllocAsync(u64 *, size_t, void *); int cuMemFreeAsync(u64, void *); int cuStreamCreate(void **, unsigned); int cuCtxSynchronize(void);
+int cuMemAllocAsync(u64 *, size_t, void *); int cuMemFreeAsync(u64, void *); int cuStreamCreate(void **, unsigned); int cuCtxSynchronize(void); int cuModuleUnload(void *);
 int cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 #define MB (1ul << 20)
@@ -58,6 +58,17 @@ static int shift(void) { /* four launches gather from the first table, later one
   }
   return 0;
 }
+static int reload(void) { /* another kernel at the address of one that is gone */
+  char kernel[32] = "_Z1aPKf s";
+  u64 first, second, n = 0;
+  cuMemAllocManaged(&first, 4 * MB, 1); /* before */
+  cuMemAllocManaged(&second, 4 * MB, 1); /* after */
+  void *values[] = {&first}, *others[] = {&n, &second};
+  cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, values, NULL);
+  cuModuleUnload(kernel);
+  cuLaunchKernel(strcpy(kernel, "_Z1bmPf nw"), 1, 1, 1, 32, 1, 1, 0, NULL, others, NULL);
+  return 0;
+}
 static void *work(void *number) { u64 a; for (int k = 0; k < 100; k++) { cuMemAllocManaged(&a, 4096, 1); if (k % 2) cuMemFree_v2(a); } return number; }
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "three";
@@ -67,6 +78,7 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "three")) return three();
   if (!strcmp(what, "phases")) return phases();
   if (!strcmp(what, "shift")) return shift();
+  if (!strcmp(what, "reload")) return reload();
   if (!strcmp(what, "together")) { void *values[] = {&a}; cuMemAllocManaged(&a, 4 * MB, 1); return cuLaunchCooperativeKernel("together s", 1, 1, 1, 32, 1, 1, 0, NULL, values); }
   if (!strcmp(what, "many")) { for (long k = atol(argv[2]); k--;) cuMemAlloc_v2(&a, 4096); return 0; }
   if (!strcmp(what, "loop")) { for (long k = atol(argv[2]); k--;) { cuMemAllocManaged(&a, 4 * MB, 1); cuMemFree_v2(a); } return 0; }

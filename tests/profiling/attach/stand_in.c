@@ -14,8 +14,8 @@ typedef struct { int site; const char *function; const void *arguments; void *re
                  void *context; u32 context_number; u64 *mine; u32 correlation; } call_data;
 static const char *const names[] = {"", "cuMemAllocManaged", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc",
   "cuMemFreeHost", "cuMemAllocAsync_ptsz", "cuMemFreeAsync_ptsz", "cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuMemAdvise",
-  "cuMemPrefetchAsync", "cuLaunchKernel", "cuStreamCreate", "cuCtxSynchronize", "cuLaunchCooperativeKernel"};
-enum { MANAGED = 1, PLAIN, FREE, HOST, FREE_HOST, POOL, FREE_POOL, UP, SET, ADVISE, PREFETCH, LAUNCH, STREAM, SYNC, COOPERATIVE, ALL };
+  "cuMemPrefetchAsync", "cuLaunchKernel", "cuStreamCreate", "cuCtxSynchronize", "cuLaunchCooperativeKernel", "cuModuleUnload"};
+enum { MANAGED = 1, PLAIN, FREE, HOST, FREE_HOST, POOL, FREE_POOL, UP, SET, ADVISE, PREFETCH, LAUNCH, STREAM, SYNC, COOPERATIVE, UNLOAD, ALL };
 static uint8_t enabled[4][64];
 static void (*callback)(void *, int, u32, const call_data *);
 static void (*give)(char **, size_t *, size_t *);
@@ -82,6 +82,7 @@ int cuMemFreeAsync(u64 a, void *s) { u64 p[] = {a, (u64)s}; CALL(FREE_POOL, NULL
 int cuMemcpyHtoD_v2(u64 d, const void *s, size_t n) { u64 p[] = {d, (u64)s, n}; CALL(UP, NULL, ); }
 int cuMemsetD8_v2(u64 d, unsigned char c, size_t n) { u64 p[] = {d, c, n}; CALL(SET, NULL, ); }
 int cuStreamCreate(void **s, unsigned f) { u64 p[] = {(u64)s, f}; CALL(STREAM, NULL, *s = (void *)77); }
+int cuModuleUnload(void *m) { u64 p[] = {(u64)m}; CALL(UNLOAD, NULL, ); }
 int cuCtxSynchronize(void) { u64 p[1] = {0}; CALL(SYNC, NULL, ); }
 static void say(const char *what, u64 a, int x, int y) { if (getenv("STAND_IN_LOG")) { FILE *f = fopen(getenv("STAND_IN_LOG"), "a"); fprintf(f, "%s %d %d %d\n", what, (int)((a - 0x700000000000ull) >> 21), x, y); fclose(f); } }
 int cuMemAdvise(u64 a, size_t n, int advice, int device) { struct { u64 a, n; int advice, device; } q = {a, n, advice, device}, *p = &q;

@@ -36,6 +36,7 @@ def line_of(comment):
 
 READ, TABLE, OUT = map(line_of, ("read", "table", "out"))
 KEPT, SCRATCH, FIRST, SECOND = map(line_of, ("kept", "scratch", "first", "second"))
+BEFORE, AFTER = map(line_of, ("before", "after"))
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +241,16 @@ def test_a_cooperative_launch_has_no_buffer_of_arguments(stand_in, tmp_path):
     assert not stand_in.attach("-o", path, "--", stand_in.program, "together").returncode
     about = load(path).metadata["about_sources"]["launches"]
     assert (about["launches"], len(about["accesses"])) == (1, 1)
+
+
+@pytest.mark.system
+def test_another_kernel_at_the_address_of_one_that_was_unloaded_is_told_apart(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    assert not stand_in.attach("-o", path, "--", stand_in.program, "reload").returncode
+    session = load(path)
+    accesses = session.metadata["about_sources"]["launches"]["accesses"]
+    assert accesses[BEFORE][:2] == [MB, 0]
+    assert accesses[AFTER][:2] == [0, MB]
 
 
 @pytest.mark.system
