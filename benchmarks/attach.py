@@ -1,15 +1,18 @@
-"""What does attach cost, and is its policy as good as the best that one writes by hand?
+r"""What does attach cost, and is its policy as good as the best that one writes by hand?
 
-    python benchmarks/attach.py --parts policies overhead scripts -o benchmarks/results/attach.json
+    python benchmarks/attach.py --parts policies overhead scripts --sessions folder
+    python benchmarks/attach.py --parts replayed --sessions folder \
+        -o benchmarks/results/attach_h200.json                              # needs no GPU
 
 `policies` compiles the CUDA programs of `benchmarks/programs` with nvcc and runs each attached,
 without advice, under nine policies written by hand, and under `--policy auto`, decided from the
-attached run and in the run. At 30 to 70 % oversubscription, the policies are replayed, and those
-that `auto` decides for so much memory. `overhead` compares programs that run kernels most of the
+attached run and in the run. `sessions` only attaches them, without advice. `replayed` replays these
+sessions at 30 to 70 % oversubscription, under the policies and those that `auto` decides for so
+much memory. `overhead` compares programs that run kernels most of the
 time with themselves attached: one of long kernels, one of short ones. `scripts` does so for Python
 programs. Seconds are those of the fastest of `--repeat` runs, of the program (from loading CUDA to
-its end) and of the whole command, which then writes the session. The output has to be the same in
-all runs.
+its end) and of the whole command, which then writes the session. Output and exit code have to be
+the same in all runs. Rows of what is not run stay in the record.
 """
 
 from __future__ import annotations
@@ -25,11 +28,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from common import HERE, machine, save
+from common import HERE, kept, machine, save
 
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling import load
 from louvain_um.profiling.access.plans import peak_of
 from louvain_um.profiling.access.recordings import of_session
@@ -39,7 +41,7 @@ from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.sweep.replay import run
 
 Row = dict[str, Any]
-PROGRAMS = ("stencil", "hash_join", "frontier")
+PROGRAMS = ("three", "stencil", "hash_join", "frontier")
 KERNEL_BOUND = {"long kernels": ("8192", "20000"), "short kernels": ("512", "100000")}
 """Sides of the stencil, and its steps."""
 
@@ -55,17 +57,17 @@ def hand_made(sites: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield f"{largest}, others {others}", text
 
 
-def timed(command: Sequence[str]) -> tuple[float, str]:
-    """Return the seconds of a command, and what it printed."""
+def timed(command: Sequence[str]) -> tuple[float, tuple[int, str]]:
+    """Return the seconds of a command, its exit code, and what it printed."""
     begin = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
+    if done.returncode < 0 or not done.stdout:
         raise SystemExit(f"{' '.join(command)} failed: {done.stderr.strip()[-400:]}")
-    return time.perf_counter() - begin, done.stdout
+    return time.perf_counter() - begin, (done.returncode, done.stdout)
 
 
 class Runs:
-    """Runs of a program, alone and attached, that all have to print the same."""
+    """Runs of a program, alone and attached, that all have to print the same and end alike."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, repeat: int) -> None:
         self.name, self.command, self.folder, self.repeat = name, command, folder, repeat
@@ -103,13 +105,24 @@ def compiled(name: str, folder: Path, *options: str) -> str:
     return str(target)
 
 
-def replayed(name: str, session: SessionData, by_hand: dict[str, Policy]) -> Iterator[Row]:
+def by_hand(session: SessionData, folder: Path) -> dict[str, Path]:
+    """Return files of the nine policies for the arrays of a session."""
+    arrays = sorted(session.lifetimes, key=lambda life: -life.nbytes)
+    found = dict[str, Path]()
+    for number, (label, text) in enumerate(hand_made([life.group for life in arrays])):
+        found[label] = folder / f"by_hand_{number}.toml"
+        found[label].write_text(text)
+    return found
+
+
+def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
     """Yield modelled rows with less memory: of policies, and of what `auto` decides for it."""
     trace, profile = of_session(session), load_machine("h200")
+    nine = {label: find_policy(str(file)) for label, file in by_hand(session, folder).items()}
     for rate in RATES:
         capacity = int((1 - rate / 100) * peak_of(trace))
         chosen = decide(session, profile, str(capacity), "decided")
-        for label, policy in {**by_hand, "auto": chosen}.items():
+        for label, policy in {**nine, "auto": chosen}.items():
             yield {
                 "program": name, "policy": label, "oversubscription": rate,
                 "seconds": run(trace, policy, profile, capacity).seconds,
@@ -117,21 +130,14 @@ def replayed(name: str, session: SessionData, by_hand: dict[str, Policy]) -> Ite
 
 
 def policies(name: str, folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
-    """Yield rows of one program under each policy, measured and replayed."""
+    """Yield rows of one program under each policy."""
     runs = Runs(name, [compiled(name, folder)], folder, repeat)
     row, session, recorded = runs.attached()
     yield "policies", row
-    by_hand = dict[str, Policy]()
-    arrays = sorted(recorded.lifetimes, key=lambda life: -life.nbytes)
-    for number, (label, text) in enumerate(hand_made([life.group for life in arrays])):
-        file = folder / f"by_hand_{number}.toml"
-        file.write_text(text)
-        by_hand[label] = find_policy(str(file))
+    for label, file in by_hand(recorded, folder).items():
         yield "policies", runs.attached(label, "--policy", str(file))[0]
     yield "policies", runs.attached("auto", "--policy", "auto", "--from", str(session))[0]
     yield "policies", runs.attached("auto, in the run", "--policy", "auto")[0]
-    for row in replayed(name, recorded, by_hand):
-        yield "replayed", row
 
 
 def against_best(rows: Sequence[Row]) -> list[Row]:
@@ -158,6 +164,11 @@ def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, R
     parts, repeat = options.parts, options.repeat
     for name in options.programs if "policies" in parts else ():
         yield from policies(name, folder, repeat)
+    for name in options.programs if "sessions" in parts else ():
+        Runs(name, [compiled(name, folder)], folder, 1).attached()
+    for name in options.programs if "replayed" in parts else ():
+        for row in replayed(name, load(folder / f"{name}-none.npz"), folder):
+            yield "replayed", row
     if "overhead" in parts:
         program = compiled("stencil", folder)
         for name, sizes in KERNEL_BOUND.items():
@@ -175,21 +186,30 @@ def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, R
 def main() -> None:
     """Measure some parts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parts = ("policies", "overhead", "scripts")
+    parts = ("policies", "sessions", "replayed", "overhead", "scripts")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--sessions", type=Path, help="folder that keeps the sessions")
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    record: dict[str, Any] = {"machine": machine()}
-    with tempfile.TemporaryDirectory() as folder:
-        for part, row in measured(options, Path(folder)):
-            record.setdefault(part, []).append(row)
+    record = kept("attach", options.output, "cuda")
+    if set(options.parts) != {"replayed"}:
+        record["machine"] = machine()
+    renewed = set[tuple[str, str]]()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.sessions or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, row in measured(options, folder):
+            rows, program = record.setdefault(part, []), row["program"]
+            if (part, program) not in renewed:
+                renewed.add((part, program))
+                rows[:] = [other for other in rows if other["program"] != program]
+            rows.append(row)
             record["over_best"] = against_best(
                 record.get("policies", []) + record.get("replayed", [])
             )
-            file = save("attach", record, options.output, device="cuda")
-    print(file)
+            save("attach", record, options.output, device="cuda")
 
 
 if __name__ == "__main__":

@@ -220,6 +220,13 @@ def saved(name: str, device: str, out: Path | None) -> Path:
     return RESULTS / f"{name}_{machine()['device']['name'].split()[-1].lower()}.json"
 
 
+def kept(name: str, out: Path | None, device: str = "cpu") -> dict[str, Any]:
+    """Return the record that exists, whose parts stay until they are measured again, or none."""
+    file = saved(name, device, out)
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
 def save(name: str, record: dict[str, Any], out: Path | None, device: str = "cpu") -> Path:
     """Write a record as JSON, by default to benchmarks/results."""
     file = saved(name, device, out)

@@ -26,6 +26,7 @@ import statistics
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -368,7 +369,8 @@ def main() -> None:
     """Measure and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graph", nargs="?", default="rmat22", choices=list(common.GENERATED))
-    parser.add_argument("--programs", nargs="+", default=list(PROGRAMS))
+    parser.add_argument("--programs", nargs="*", default=list(PROGRAMS),
+                        help="none: only what else is asked for")  # fmt: skip
     parser.add_argument("--policies", nargs="*", default=list(FIXED),
                         help="of all programs, or of one as in bfs:pinned")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=9, help="of a program, at most")
@@ -393,15 +395,18 @@ def main() -> None:
         print(f"compiled after {time.perf_counter() - began:.1f} s", flush=True)
         bench = Bench(asked.graph)
         print(f"{bench.graph!r} after {time.perf_counter() - began:.1f} s", flush=True)
-        record: Row = {
-            "command": " ".join(sys.argv), "graph": asked.graph,
-            "vertices": bench.graph.n_vertices, "arcs": bench.graph.n_arcs,
-            "traversed_edges": bench.edges, "seconds_of_work": asked.seconds,
-            "machine": common.machine(), "published": PUBLISHED, "results": [],
-        }  # fmt: skip
+        record: Row = common.kept("paper_programs", asked.output, "cuda")
+        if asked.programs:
+            record |= {
+                "command": " ".join(sys.argv), "graph": asked.graph,
+                "vertices": bench.graph.n_vertices, "arcs": bench.graph.n_arcs,
+                "traversed_edges": bench.edges, "seconds_of_work": asked.seconds,
+                "machine": common.machine(), "published": PUBLISHED, "results": [],
+            }  # fmt: skip
 
         def save() -> None:
-            record["judged"] = judged(record)
+            if "results" in record:
+                record["judged"] = judged(record)
             common.save("paper_programs", record, asked.output, "cuda")
 
         def left() -> float:
@@ -418,27 +423,29 @@ def main() -> None:
                 in_pairs(bench, rows, asked.pairs, time.perf_counter() + min(asked.each, left()))
                 record["results"] += rows
                 save()
-        for name in asked.metered:
+        for name in asked.metered if asked.programs else ():
             program, policy, rate = name.split(":")
             for row in record["results"]:
                 at = row["program"], row["policy"], str(row["oversubscription"])
                 if at == (program, policy, rate) and left() > asked.seconds + 0.5:
                     meter(bench, row, asked.seconds)
                     save()
-        if left() > asked.seconds:
+        if asked.programs and left() > asked.seconds:
             with Meter() as idle:
                 time.sleep(asked.seconds)
                 record["idle_watts"] = idle.joules and idle.joules / asked.seconds
         if asked.blocking:
-            record["blocking"] = [
-                curve(bench, program, memory)
-                for program in BLOCKED for memory in ("base", "pinned") if left() > 10
-            ]  # fmt: skip
+            record["blocking"] = []
+            for program, memory in product(BLOCKED, ("base", "pinned")):
+                if left() > 10:
+                    record["blocking"].append(curve(bench, program, memory))
+                    print(record["blocking"][-1], flush=True)
+                    save()
         if asked.paged:
             record["moved"] = [moved(asked.graph, bench.graph_of(p), p) for p in asked.programs]
         save()
     print(f"done after {time.perf_counter() - began:.1f} s")
-    for point in record["judged"]["points"]:
+    for point in record["judged"]["points"] if asked.programs else ():
         print(point)
 
 
