@@ -72,8 +72,8 @@ class Change:
         return (self.before > 0) & (self.after > 0)
 
     @property
-    def turned(self) -> int:
-        """Weight that turned over: twice the sum of all differences, as in 2m."""
+    def changed_weight(self) -> int:
+        """Weight of all changes: twice the sum of all differences, as in 2m."""
         return 2 * int(np.abs(self.after - self.before).sum())
 
     def to_host(self) -> Change:

@@ -151,7 +151,7 @@ def test_an_audit_is_due_once_renewals_have_regained_much():
             near = group[u] == group[v]
             change = graph.apply(insert=(u[near], v[near]))
             tracker.update(change)
-            changed += change.turned / graph.total_weight
+            changed += change.changed_weight / graph.total_weight
         assert 0 < changed < 1, "little enough has changed"
         found.append(tracker.to_frame()["audit_lead"].notna())
     staying, emerging = found

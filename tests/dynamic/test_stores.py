@@ -56,7 +56,7 @@ def test_faimgraphs_footprint_is_as_published():
     assert memory.held_bytes + memory.row_bytes == 20 * BASE.n_vertices + 64 * pages
 
 
-def test_aimgraph_never_frees_and_fills_holes():
+def test_aimgraph_never_frees_and_fills_gaps():
     g = DynamicGraph(40, store="bump")
     v = np.arange(1, 31)
     g.apply(insert=(np.zeros(30, np.int64), v))

@@ -90,7 +90,7 @@ def test_many_batches_leak_nothing(store):
         g.apply(insert=fresh, delete=gone)
         peak = max(peak, g.memory.live_bytes)
     g.check()
-    if store.partition(":")[0] == "vine":  # as published, holes stay until then
+    if store.partition(":")[0] == "vine":  # as published, gaps stay until then
         assert g.memory.held_bytes > 1.5 * peak
         g.compact()
     assert g.memory.held_bytes <= max(1.5 * peak, 4 << 16) + fixed

@@ -105,10 +105,10 @@ def test_results_depend_on_neither_threads_nor_store_nor_the_order_within_a_batc
         graph = lu.DynamicGraph(graph.snapshot(), store=store)
         tracker = lu.Tracker(graph, threads=threads)
         for batch in batches:
-            turned = {
+            changes = {
                 name: tuple(column[::turn] for column in columns) for name, columns in batch.items()
             }
-            r = tracker.update(graph.apply(**turned))
+            r = tracker.update(graph.apply(**changes))
         found.append((r.labels.tolist(), r.ids.tolist(), r.modularity))
     assert found[0] == found[1] == found[2]
 

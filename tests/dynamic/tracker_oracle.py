@@ -40,7 +40,7 @@ class Following:
     names: list[int] = field(default_factory=list)
     aim: Aim = field(init=False)
     touched: dict[int, float] = field(default_factory=dict)
-    turned: int = 0
+    turnover: int = 0
     changed: float = 0.0
     regained: float = 0.0
     period: int = 1
@@ -62,7 +62,7 @@ class Following:
         self.aim = oracle.aim_of(graph, self.net, "modularity", self.resolution, None, None, None)
         new, names = edges_of(self.net), list(self.names)
         names += range(len(names), graph.n_vertices)
-        marks, loose, turned, different = set[int](), set[int](), 0, 0
+        marks, loose, turnover, different = set[int](), set[int](), 0, 0
         removed = set[tuple[int, int]]()
         for u, v in sorted(old.keys() | new.keys()):
             delta = new.get((u, v), 0) - old.get((u, v), 0)
@@ -70,7 +70,7 @@ class Following:
                 continue
             different += 2 * abs(delta)
             against = (names[u] == names[v]) == (delta < 0)
-            turned += 2 * abs(delta) * against
+            turnover += 2 * abs(delta) * against
             if against and u != v:
                 marks |= {u, v}
                 for end in (u, v):
@@ -85,10 +85,10 @@ class Following:
         marks |= fell
         self.touched |= dict.fromkeys(fell, inf)
         total = self.aim.total
-        self.turned += turned
+        self.turnover += turnover
         self.changed += different / max(1, total)
         found = self.cycle(whole, marks, levels=False) if marks and total else whole
-        if self.turned > self.renew * total > 0:
+        if self.turnover > self.renew * total > 0:
             masses = self.net.masses
             freed = {v for v, turns in self.touched.items() if turns >= self.renew * masses[v]}
             stay = smallest([len(found) + v if v in freed else c for v, c in enumerate(found)])
@@ -100,7 +100,7 @@ class Following:
             elif self.method == "leiden" and not self.always:
                 found = oracle.split(self.net, found)
             self.touched = {v: turns for v, turns in self.touched.items() if v not in freed}
-            self.turned = 0
+            self.turnover = 0
         if self.always:
             left = {name for v, name in enumerate(whole) if found[v] != name}
             loose = {found[v] for v, name in enumerate(whole) if name in left}
@@ -112,7 +112,7 @@ class Following:
             fresh = self.static(graph)
             lead = self.lead_of(fresh, found)
             if lead > self.audit:
-                self.names, self.touched, self.turned = fresh, {}, 0
+                self.names, self.touched, self.turnover = fresh, {}, 0
                 soon = int(2 * self.period * self.audit / lead)
                 self.period = max(1, min(self.period, soon))
             elif lead < self.audit / 2:

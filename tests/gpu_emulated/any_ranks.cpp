@@ -8,8 +8,8 @@
 
 static const std::map<std::string, Launch>& kernels() {
   static const std::map<std::string, Launch> all = {
-      TYPED(begin_shared), TYPED(queue_own),    TYPED(move_round), TYPED(apply_round),
-      TYPED(merge_active), TYPED(weigh_own),    TYPED(refine_round), TYPED(join_round),
+      TYPED(begin_shared), TYPED(queue_local),    TYPED(move_round), TYPED(apply_round),
+      TYPED(merge_active), TYPED(weigh_local),    TYPED(refine_round), TYPED(join_round),
       PLAIN(shift_offsets)};
   return all;
 }

@@ -14,7 +14,7 @@ static void typed(int kind, void* weights, F run) {
 }
 
 template <class W>
-using Bare = std::remove_pointer_t<W>;
+using Plain = std::remove_pointer_t<W>;
 
 extern "C" void key_edges_as(int blocks, int, i64 count, const void* u, i64 u_type, const void* v,
                              i64 v_type, const void* weights, i64 weights_type, i64 one, i64 n,
@@ -33,14 +33,14 @@ extern "C" void sort_keys_as(int blocks, int, i64 count, u64* keys, u64* spare, 
 
 extern "C" void net_batch_as(int blocks, int kind, const Batch* b) {
   typed(kind, nullptr, [&](auto* w) {
-    fibres::launch(blocks, [=] { net_batch<Bare<decltype(w)>>(*b); });
+    fibres::launch(blocks, [=] { net_batch<Plain<decltype(w)>>(*b); });
   });
 }
 
 extern "C" void end_batch_as(int blocks, int kind, const Batch* b, u64* loops,
                              i64* edges) {
   typed(kind, nullptr, [&](auto* w) {
-    fibres::launch(blocks, [=] { end_batch<Bare<decltype(w)>>(*b, loops, edges); });
+    fibres::launch(blocks, [=] { end_batch<Plain<decltype(w)>>(*b, loops, edges); });
   });
 }
 
@@ -48,7 +48,7 @@ extern "C" void find_arcs_as(int blocks, int kind, i64 count, const Row* spans, 
                              void* weights, const u64* loops, i64 linked, const u32* u,
                              const u32* v, i64* found) {
   typed(kind, weights, [&](auto* w) {
-    using W = Bare<decltype(w)>;
+    using W = Plain<decltype(w)>;
     fibres::launch(blocks, [=] {
       find_arcs<W>(count, spans, targets, (const W*)w, loops, linked, u, v, found);
     });
@@ -59,7 +59,7 @@ extern "C" void merge_rows_as(int blocks, int kind, const Batch* b, i64 rows, i6
                               u32* targets, void* weights, Row* spans, u8* classes) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      merge_rows<Bare<decltype(w)>>(*b, rows, each, room, targets, w, spans, classes);
+      merge_rows<Plain<decltype(w)>>(*b, rows, each, room, targets, w, spans, classes);
     });
   });
 }
@@ -74,14 +74,14 @@ extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64
                                 void* weights) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      rebuild_rows<Bare<decltype(w)>>(*b, n, rows, begins, stride, classes, targets, w);
+      rebuild_rows<Plain<decltype(w)>>(*b, n, rows, begins, stride, classes, targets, w);
     });
   });
 }
 
 extern "C" void count_blocks_as(int blocks, int kind, const Batch* b, i64 linked, i64 rows) {
   typed(kind, nullptr, [&](auto* w) {
-    fibres::launch(blocks, [=] { count_blocks<Bare<decltype(w)>>(*b, linked, rows); });
+    fibres::launch(blocks, [=] { count_blocks<Plain<decltype(w)>>(*b, linked, rows); });
   });
 }
 
@@ -90,7 +90,7 @@ extern "C" void edit_linked_as(int blocks, int kind, const Batch* b, i64 linked,
                                void* weights, Row* spans, u8* ascending) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      edit_linked<Bare<decltype(w)>>(*b, linked, queue, count, front, cut, asked, rows, targets, w,
+      edit_linked<Plain<decltype(w)>>(*b, linked, queue, count, front, cut, asked, rows, targets, w,
                                      spans, ascending);
     });
   });
@@ -100,7 +100,7 @@ extern "C" void gather_linked_as(int blocks, int kind, i64 count, const u32* ids
                                  const Row* spans, i64 linked, const u32* targets,
                                  const void* weights, u64* keys, void* to_weights) {
   typed(kind, to_weights, [&](auto* w) {
-    using W = Bare<decltype(w)>;
+    using W = Plain<decltype(w)>;
     fibres::launch(blocks, [=] {
       gather_linked<W>(count, ids, offsets, spans, linked, targets, (const W*)weights, keys, w);
     });
@@ -111,7 +111,7 @@ extern "C" void order_linked_as(int blocks, int kind, i64 count, const u32* ids,
                                 const Row* spans, i64 linked, const u64* keys,
                                 const void* from_weights, u32* targets, void* weights) {
   typed(kind, weights, [&](auto* w) {
-    using W = Bare<decltype(w)>;
+    using W = Plain<decltype(w)>;
     fibres::launch(blocks, [=] {
       order_linked<W>(count, ids, offsets, spans, linked, keys, (const W*)from_weights, targets, w);
     });
@@ -122,7 +122,7 @@ extern "C" void fill_linked_as(int blocks, int kind, i64 n, const i64* offsets,
                                const u32* from_targets, const void* from_weights, const i64* firsts,
                                i64 linked, u32* targets, void* weights, Row* spans, u32* live) {
   typed(kind, weights, [&](auto* w) {
-    using W = Bare<decltype(w)>;
+    using W = Plain<decltype(w)>;
     fibres::launch(blocks, [=] {
       fill_linked<W>(n, offsets, from_targets, (const W*)from_weights, firsts, linked, targets, w,
                      spans, live);

@@ -12,12 +12,12 @@ extern "C" void split_flagged_as(int blocks, int, const Follow* f, const u32* fr
   fibres::launch(blocks, [=] { split_flagged(*f, from, to, after_batch); });
 }
 
-extern "C" void settle_names_as(int blocks, int kind, const Follow* f, const u32* whole, i64 summed,
+extern "C" void assign_names_as(int blocks, int kind, const Follow* f, const u32* whole, i64 summed,
                                 Differing* list, i64 most) {
   fibres::launch(blocks, [=] {
-    if (kind == 0) settle_names<Unweighted>(*f, whole, summed, list, most);
-    if (kind == 1) settle_names<u32>(*f, whole, summed, list, most);
-    if (kind == 2) settle_names<u64>(*f, whole, summed, list, most);
+    if (kind == 0) assign_names<Unweighted>(*f, whole, summed, list, most);
+    if (kind == 1) assign_names<u32>(*f, whole, summed, list, most);
+    if (kind == 2) assign_names<u64>(*f, whole, summed, list, most);
   });
 }
 

@@ -238,7 +238,7 @@ def test_chained_pages_that_rows_leave_serve_others(library, weighted):
 
 @pytest.mark.parametrize("store", ["bump", "vine"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_holes_take_the_room_that_they_take_on_the_host(library, store, weighted):
+def test_gaps_take_the_room_that_they_take_on_the_host(library, store, weighted):
     n, rng = 300, np.random.default_rng(4)
     g, host = DynamicGraph(n), DynamicGraph(n, store=store)
     if weighted:

@@ -37,7 +37,7 @@ def test_events_and_spans_are_those_of_each_device(monkeypatch, emulated):
     assert [each["rank"] for each in found.provenance["by_rank"]] == [0, 1]
     assert all(each["spans"][0]["phase"] == "move" for each in found.provenance["by_rank"])
     assert {event.kind for event in seen} >= {"iteration", "array"}
-    for name in ("queue_own", "sum_arcs"):
+    for name in ("queue_local", "sum_arcs"):
         assert {device for device, kernel in kernels.launched if kernel == name} >= {0, 1}
 
 

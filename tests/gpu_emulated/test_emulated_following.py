@@ -111,7 +111,7 @@ def same(here, other, *, seen):
     assert np.array_equal(other.state.partition.names, here.state.partition.names)
     touched = (tracker._follower.steps.touched for tracker in (other, here))
     assert np.array_equal(*touched)
-    for name in ("turned", "changed", "regained", "period"):
+    for name in ("turnover", "changed", "regained", "period"):
         assert getattr(other.state, name) == getattr(here.state, name)
     a, b = here.communities, other.communities
     assert a.modularity == b.modularity
@@ -230,8 +230,8 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     on_device(copy, Device(emulated, 2), "rows")
     other = Tracker(lu.DynamicGraph(0), **options)
     other._follow_on_device(copy, Budgeted())
-    beside = [budget - room for budget in ran]
-    assert all(0 < budget < held - copy.memory.device_bytes for budget in beside)
+    of_graph = [budget - room for budget in ran]
+    assert all(0 < budget < held - copy.memory.device_bytes for budget in of_graph)
     monkeypatch.setattr(many_identities, "LOOKUP_BYTES", 1 << 20)
     monkeypatch.setattr(device_steps, "LISTING_BYTES", 1 << 20)
     rng = np.random.default_rng(11)
@@ -477,16 +477,16 @@ def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
     for _ in range(40):
         change = batch()
         gc.collect()
-        beside = DeviceArray.live - tracker.following_bytes
+        of_graph = DeviceArray.live - tracker.following_bytes
         DeviceArray.peak = DeviceArray.live
         asked.append(tracker.update(change))
         listed = tracker._follower.pending[-1].listed.entries.nbytes  # may be more for a moment
         if asks:
             _ = asked[-1].ids
         declared = sum(follow_bytes(1200, store.n_arcs, store.longest).values())
-        assert DeviceArray.peak - beside <= declared + listed + 1024  # counters of the graph
-        assert DeviceArray.live - beside == tracker.following_bytes
-        assert beside - before < 0.3 * declared  # the graph's own growth
+        assert DeviceArray.peak - of_graph <= declared + listed + 1024  # counters of the graph
+        assert DeviceArray.live - of_graph == tracker.following_bytes
+        assert of_graph - before < 0.3 * declared  # the graph's own growth
     assert asks or len(tracker._follower.pending) > 1
     frame = tracker.to_frame()
     assert frame["renewed"].sum() > 2
@@ -573,7 +573,7 @@ def test_a_batch_waits_for_the_device_once(emulated, monkeypatch):
         change = graph.apply(**random_batch(rng, 60, 8, False))
         device.launched, device.others = [], []
         tracker.update(change)
-        steps = ["mark_changes", "split_flagged", "move", "settle_names"]
+        steps = ["mark_changes", "split_flagged", "move", "assign_names"]
         assert device.launched == steps
         assert device.others == ["clear", *["allocate"] * 3, "read"]
     assert tracker.to_frame()["moves"].sum() > 0

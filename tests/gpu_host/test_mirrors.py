@@ -44,7 +44,7 @@ STRUCTS = {
     (("refine",), "ExtendedRefineRule<u64, u64>"): EXTENDED_REFINE_RULE,
     (MOVING, "Sweeps"): SWEEPS,
     (MOVING, "VertexBlocks"): VERTEX_BLOCKS,
-    (SHARING, "Own"): steps.OWN,
+    (SHARING, "Local"): steps.LOCAL,
     (SHARING, "Shown<u32>"): steps.SHOWN,
     (SHARING, "Shown<u64>"): steps.SHOWN,
     (MOVING, "Control"): CONTROL,

@@ -1,1 +1,1 @@
-"""The algorithms' compiled CPU twins."""
+"""The algorithms' CPU kernels."""

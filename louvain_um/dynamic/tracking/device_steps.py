@@ -72,7 +72,7 @@ class DeviceSteps:
 
     @property
     def touched(self) -> Any:
-        """Weight of each vertex's arcs that turned since it was last freed, uint64[n]."""
+        """Turnover of each vertex's arcs since it was last freed, uint64[n]."""
         return self.kept["touched"]
 
     @property
@@ -112,7 +112,7 @@ class DeviceSteps:
         found = self.name(arrays["labels"], inside, moved=True, summed=total > 0)
         report, counts = self.report, self.counts
         report.marked, report.split = int(counts["marked"]), int(counts["split"])
-        report.turned, report.changed = int(counts["turned"]), int(counts["changed"])
+        report.turnover, report.changed = int(counts["turnover"]), int(counts["changed"])
         report.arcs_checked = int(counts["checked"])
         report.arcs_visited, report.moves = self.moved["visited"], self.moved["total_moves"]
         return found
@@ -246,7 +246,7 @@ class DeviceSteps:
 
     def launch(self, kernel: str, items: int, *args: Any) -> None:
         """Run a kernel of `follow.cu`."""
-        types = self.store.types if kernel == "settle_names" else ""
+        types = self.store.types if kernel == "assign_names" else ""
         numbers, address = ("n", "n_before", "edges"), self.device.address
         struct = Struct(
             FOLLOW,
@@ -278,7 +278,7 @@ class DeviceSteps:
         self.fields.update(labels=labels, next_names=names, sizes=sizes, masses=masses)
         whole, listed = self.arrays["whole"] if moved else None, self.arrays["listed"]
         most = np.int64(len(listed) // DIFFERING.itemsize)
-        self.launch("settle_names", n, whole, np.int64(summed), listed, most)
+        self.launch("assign_names", n, whole, np.int64(summed), listed, most)
         self.read()
         counts = self.counts
         differing = int(counts["differing"])
@@ -381,7 +381,7 @@ class DeviceSteps:
         return replace(self.options.run, device_budget=self.room(self.nbytes + waiting))
 
     def _refuse_budget(self) -> None:
-        """Raise a MemoryBudgetError if following does not fit beside the graph."""
+        """Raise a MemoryBudgetError if following does not fit in addition to the graph."""
         graph = self.graph
         if graph.device_budget is None:
             return

@@ -94,7 +94,7 @@ class Followed:
     """The state of a tracker between two batches."""
 
     partition: Partition
-    turned: int = 0
+    turnover: int = 0
     changed: float = 0.0
     regained: float = 0.0
     period: int = 1
@@ -102,7 +102,7 @@ class Followed:
 
 @dataclass(slots=True)
 class Report:
-    """What following one batch took; columns of a history, but for `turned` and `changed`."""
+    """What following one batch took; columns of a history, but for `turnover` and `changed`."""
 
     marked: int = 0
     split: int = 0
@@ -111,7 +111,7 @@ class Report:
     audit_lead: float = float("nan")
     arcs_visited: int = 0
     arcs_checked: int = 0
-    turned: int = 0
+    turnover: int = 0
     changed: int = 0
 
 
@@ -122,7 +122,7 @@ class Steps(Protocol):
 
     @property
     def touched(self) -> Any:
-        """Weight of each vertex's arcs that turned since it was last freed, uint64[n]."""
+        """Turnover of each vertex's arcs since it was last freed, uint64[n]."""
 
     @property
     def nbytes(self) -> int:
@@ -285,14 +285,14 @@ class Follower:
             steps.split_loosened()
         with announcing("frontier"):
             found = steps.move()
-        turned = self.state.turned + report.turned
+        turnover = self.state.turnover + report.turnover
         changed = self.state.changed + report.changed / max(1, total)
-        state = replace(self.state, turned=turned, changed=changed)
-        if follows and turned > options.renew * total > 0:
+        state = replace(self.state, turnover=turnover, changed=changed)
+        if follows and turnover > options.renew * total > 0:
             report.renewed = True
             with announcing("renew"):
                 found, lead = self._renewed(found, total, waiting)
-            state = replace(state, turned=0, regained=state.regained + lead)
+            state = replace(state, turnover=0, regained=state.regained + lead)
         if options.connected == "always":
             with announcing("split"):
                 found = steps.split_left(found)
@@ -392,7 +392,7 @@ def audited(
     lead = lead_of(fresh, state.partition, total, options.run.resolution)
     period = state.period
     if lead > options.audit:
-        state = replace(state, partition=fresh, turned=0)
+        state = replace(state, partition=fresh, turnover=0)
         period = max(1, min(period, int(2 * period * options.audit / lead)))
     elif lead < options.audit / 2:
         period = min(2 * period, MOST_PERIOD)

@@ -51,7 +51,7 @@ Freed vertices are to find communities again, and what comes of it is compared w
 """
 
 WHOLLY = np.uint64(1 << 63)
-"""Added to what turned at vertices of parts that fell off: all of their arcs count."""
+"""Added to the turnover of vertices of parts that fell off: all of their arcs count."""
 
 
 NO_STATE: tuple[U32, U64, Marks] = (
@@ -94,11 +94,11 @@ class HostSteps:
         self.change = change.to_host()
         columns = self.change.u, self.change.v, self.change.before, self.change.after
         names = np.concatenate([before.names, np.arange(len(before.names), n, dtype=np.uint32)])
-        inside, turned = follow.add_changes(*columns, names)
+        inside, turnover = follow.add_changes(*columns, names)
         self.whole = replace(before, names=names, inside=before.inside + int(inside))
         self.next_touched[: len(self.touched)] = self.touched
         follow.mark_changes(*columns, names, self.marks, self.next_touched)
-        report.turned, report.changed = int(turned), change.turned
+        report.turnover, report.changed = int(turnover), change.changed_weight
 
     def split_loosened(self) -> None:
         """Split off the parts of communities that removed edges held."""

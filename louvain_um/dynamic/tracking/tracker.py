@@ -39,7 +39,7 @@ class Tracker:
     """Communities that follow a `DynamicGraph`, batch by batch.
 
     After each batch, communities that fell apart are split, and vertices next to what changed move
-    (a *frontier*). That alone would rot; so each time a share `renew` of the weight has turned
+    (a *frontier*). That alone would rot; so each time a share `renew` of the weight has changed
     against the communities, a *renewal* frees the vertices of whose own weight as large a share
     has, and runs a cycle of Leiden from there; its result is taken unless modularity is lower. An
     *audit* compares with a run from nothing, the sooner the more renewals regain. Modularity is

@@ -90,7 +90,7 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
         effort=options.effort,
         resolution=options.run.resolution,
         seed=options.run.seed,
-        turned=state.turned,
+        turned=state.turnover,
         changed=state.changed,
         regained=state.regained,
         period=state.period,
@@ -183,7 +183,7 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
     )
     state = Followed(
         partition=dataclasses.replace(sums, names=names),
-        turned=head.turned,
+        turnover=head.turned,
         changed=head.changed,
         regained=head.regained,
         period=head.period,

@@ -2,7 +2,7 @@
 // the Louvain method (Blondel et al. 2008) and of Leiden (Traag et al. 2019, on refined
 // communities); which community a thread owns is in group_members.cuh and sum_arcs.cuh.
 //
-// Members are listed community by community, so that a community's arcs are a stretch of one long
+// Members are listed community by community, so that a community's arcs are a range of one long
 // list, which is cut without regard to rows. They are summed by neighbour in hash tables. A row is
 // first written to chunk_targets and chunk_weights, where it would begin if no arcs merged, for one
 // chunk of communities at a time, then moved to its final place. The order of a row's neighbours is

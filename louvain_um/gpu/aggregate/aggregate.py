@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
-from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
+from louvain_um.gpu.aggregate.limits import LIMITS, RANGE_SHIFT, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
 from louvain_um.gpu.out_of_core.vertex_blocks import PartialRows, VertexBlocks
@@ -100,7 +100,7 @@ class AtOnce(Begun):
             members=4 * (n + 1),
             starts=4 * (n + 1),
             low=4 * (n + 1),
-            whole=8 * ((n >> STRETCH) + 1),
+            whole=8 * ((n >> RANGE_SHIFT) + 1),
             rooms=4 * (n + 1),
             chunk_targets=4 * arcs,
             chunk_weights=width * arcs,
@@ -110,7 +110,7 @@ class AtOnce(Begun):
             sums=width * slots,
             partials=8 * aggregation.prepare("aggregate_small").blocks,
         )
-        aggregation.set(table_slots=slots, stretch_shift=STRETCH, chunk_arcs=max(arcs, 1))
+        aggregation.set(table_slots=slots, range_shift=RANGE_SHIFT, chunk_arcs=max(arcs, 1))
         aggregation.set(ranks=aggregation.value("members"))
         self.arrays = arrays = {
             "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),

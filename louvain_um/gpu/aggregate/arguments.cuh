@@ -34,7 +34,7 @@ struct State {
 static_assert(sizeof(State) == 1208, "STATE of kernel_arguments.py mirrors State");
 
 // Arcs of all members before the i-th, in little more than 4 bytes per entry: their low 32 bits,
-// and the whole sum for each stretch of 2^shift entries, in which fewer than 2^32 arcs begin.
+// and the whole sum for each range of 2^shift entries, in which fewer than 2^32 arcs begin.
 struct ArcsBefore {
   u32* low;
   i64* whole;
@@ -62,7 +62,7 @@ struct Arguments {
   i64 weight_bytes;     // bytes of new weights, if these are short (short_weights.cuh), or 0
   i64 targets24;        // whether new targets take 24 bits, too (targets24.cuh)
   i64 partial;          // whether inner arcs stay in new rows and loops are left alone
-  i64 stretch_shift;    // of ArcsBefore
+  i64 range_shift;    // of ArcsBefore
   i64 begin, resume;    // first chunk at work; whether its rows are in their rooms already
   i64 part, parts;      // of so many parts of the arcs, the one whose communities are summed
   i64 near, near_weights;  // arcs whose targets and weights are where they belong; see target
@@ -101,12 +101,12 @@ struct Arguments {
   u64* partials;  // one per block
 
   __device__ __forceinline__ ArcsBefore arcs_before() const {
-    return {low, whole, (u32)stretch_shift};
+    return {low, whole, (u32)range_shift};
   }
-  // Target (target_beside) and weight of arc j. Pages of the input that left the device are not mapped
+  // Target (target_of_lane) and weight of arc j. Pages of the input that left the device are not mapped
   // where they were: the host has a copy of all arcs, which is read from the first such page on.
   __device__ __forceinline__ u32 target(i64 j, bool valid, bool follows) const {
-    return target_beside(j < near ? targets : far_targets, weights, j, valid, follows);
+    return target_of_lane(j < near ? targets : far_targets, weights, j, valid, follows);
   }
   __device__ __forceinline__ auto weight(i64 j) const {
     if constexpr (same<W, PackedWeights16>) {

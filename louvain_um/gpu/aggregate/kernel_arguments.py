@@ -14,10 +14,10 @@ from louvain_um.gpu.aggregate.limits import (
     Limits,
     chunk_for,
     chunk_with_rows,
+    range_shift_for,
     reserved,
     rows_expected,
     slots_of,
-    stretch_for,
     tables,
     weights_for,
 )
@@ -59,7 +59,7 @@ ARGUMENTS: Final = layout(
     **dict.fromkeys(
         (
             "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
-            "weight_bytes", "targets24", "partial", "stretch_shift", "begin", "resume", "part",
+            "weight_bytes", "targets24", "partial", "range_shift", "begin", "resume", "part",
             "parts", "near", "near_weights",
         ),
         np.int64,
@@ -175,13 +175,13 @@ class Aggregation:
     def group(self, k: int) -> None:
         """List the members of communities 0 … k − 1."""
         n = self.level.vertices
-        shift = stretch_for(self.level.max_degree)
+        shift = range_shift_for(self.level.max_degree)
         if not self.value("members"):
             self.scratch("members", n + 1, np.uint32)
         self.scratch("starts", k + 1, np.uint32)
         self.scratch("low", n + 1, np.uint32)
         self.scratch("whole", (n >> shift) + 1, np.int64)
-        self.set(k=k, stretch_shift=shift)
+        self.set(k=k, range_shift=shift)
         self.launch("group_members")
         if self.memory.mover:
             names = "aggregate_members", "aggregate_low"

@@ -18,7 +18,7 @@ SHARE_UNITS: Final = 1 << 16
 """Rows that are sampled to estimate the next level's arcs, and units of the share of its arcs that
 one keeps (`arguments.cuh`)."""
 
-STRETCH: Final = 10
+RANGE_SHIFT: Final = 10
 """Members per 64-bit sum, as a power of two: `ArcsBefore` of arguments.cuh."""
 
 KEPT: Final = {"louvain": 1 / 3, "leiden": 1.0, "leiden later": 3 / 4}
@@ -132,10 +132,10 @@ def chunk_for(arcs: int, limits: Limits, *, width: int, leiden: bool) -> int:
     return max(min(max(limits.chunk, even), limits.most_chunk), least, 1)
 
 
-def stretch_for(max_degree: int) -> int:
+def range_shift_for(max_degree: int) -> int:
     """Return how many members, as a power of two, may share a 64-bit sum (`ArcsBefore`)."""
     # Fewer than 2³² arcs may lie between the first and the last of them.
-    return min(STRETCH, ((2**32 - 1) // max(max_degree, 1) + 1).bit_length() - 1)
+    return min(RANGE_SHIFT, ((2**32 - 1) // max(max_degree, 1) + 1).bit_length() - 1)
 
 
 def weights_for(total: int, capacity: int, width: int, widths: tuple[int, ...]) -> tuple[int, int]:

@@ -4,7 +4,7 @@
 #include "sum_tables.cuh"
 
 // Sums some rows, which are sampled evenly by arcs, in tables of warps; adds up in state->kept the
-// shares of their arcs that are left. Of a row that is too long for a table, a stretch is summed: a
+// shares of their arcs that are left. Of a row that is too long for a table, a range is summed: a
 // longer one would leave no larger share.
 template <class W, class A>
 __device__ void add_shares(const Arguments<W, A>& args) {

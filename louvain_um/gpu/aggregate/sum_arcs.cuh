@@ -222,12 +222,12 @@ __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
 template <bool targets24, class W, class A>
 __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
   const i64 begin = args.new_offsets[chunk.first], end = args.new_offsets[chunk.last];
-  const i64 stretch = stretch_of(end - begin, MOVE_ARCS);
-  for (i64 low = begin + grid_thread() / WARP * stretch; low < end;
-       low += grid_threads() / WARP * stretch) {
+  const i64 range = warp_range(end - begin, MOVE_ARCS);
+  for (i64 low = begin + grid_thread() / WARP * range; low < end;
+       low += grid_threads() / WARP * range) {
     auto source = [&](i64 c) { return args.room_of(c, chunk.first); };
     i64 first = find_row(args.new_offsets, chunk.first, chunk.last, low);
-    walk_rows(args.new_offsets, first, chunk.last, low, min(low + stretch, end), source,
+    walk_rows(args.new_offsets, first, chunk.last, low, min(low + range, end), source,
               [&](const i64* at, const u32*, i64 position) {
                 u32 target[DEPTH];
                 A weight[DEPTH];

@@ -34,7 +34,7 @@ __device__ __forceinline__ bool is_followed(i64 j) {
   return __shfl_down_sync(FULL, (u32)j, 1) == (u32)j + 1 && (valid & 3) == 3;
 }
 
-// Visits a warp's stretch of the arcs of members i..: add(community, weight) for each, which
+// Visits a warp's range of the arcs of members i..: add(community, weight) for each, which
 // returns false to stop the warp.
 template <class W, class A, class F>
 __device__ __forceinline__ void visit_arcs(const Arguments<W, A>& args, i64 i, i64 low, i64 high,

@@ -1,1 +1,1 @@
-"""The algorithms' CUDA twins: a cooperative kernel each, and what launches them."""
+"""The algorithms' CUDA counterparts: a cooperative kernel each, and what launches them."""

@@ -9,18 +9,18 @@
 #define SECTOR_ARCS 8    // arcs that one request brings at least
 #define STAGED_ARCS 512  // arcs that a warp loads before it folds their rows
 
-// Rows one after another: ends[v] is begins[v + 1]. The twin of RowView.
+// Rows one after another: ends[v] is begins[v + 1]. The counterpart of RowView.
 template <class W>
 struct HostRows : RowView<W> {
   static constexpr int ALIGN = WARP;
   u32 pages;        // of targets that a warp takes at a time
   u32 group_bytes;  // of the targets of 32 rows, on average: a page at most
 
-  __device__ __forceinline__ i64 stretch() const { return pages * (i64)PAGE_ARCS; }
+  __device__ __forceinline__ i64 range_arcs() const { return pages * (i64)PAGE_ARCS; }
 };
 static_assert(STAGED_ARCS % (STEPS * WARP) == 0, "rows are staged in whole steps, and hubs there");
 
-// The twin of DealtRows: a warp gets as many groups of 32 rows, one after the other, as its pages
+// The counterpart of DealtRows: a warp gets as many groups of 32 rows, one after the other, as its pages
 // hold on average. Looking for the rows that begin in a page took longer where offsets are in host
 // memory, too, than reading the page.
 struct DealtGroups {

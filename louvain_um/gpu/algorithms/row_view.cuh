@@ -7,14 +7,14 @@
 #define THREADS 256
 #define STATE_BYTES 64       // of a control block, for barriers and counters
 #define BOUNDS __launch_bounds__(THREADS, 4)
-#define STRETCH_ARCS 1024  // arcs that a warp takes at a time
+#define RANGE_ARCS 1024  // arcs that a warp takes at a time
 #define SHORT_ROW 8        // arcs of a row that one lane folds
-#define MIDDLE_ROW 32      // arcs of a row that eight lanes fold, beside three other rows
+#define MIDDLE_ROW 32      // arcs of a row that eight lanes fold, with three other rows
 #define HUB_ROW 8192       // arcs of a row above which a block folds it together
 #define HUBS 64            // hubs that wait for their block; warps fold further ones
 #define STEPS 8            // arcs of a long row that a lane loads at once
 
-// Row v is targets[begins[v]..ends[v] - 1], ascending, wherever it lies. `host_rows.cuh` has the twin
+// Row v is targets[begins[v]..ends[v] - 1], ascending, wherever it lies. `host_rows.cuh` has the counterpart
 // for rows in host memory.
 template <class W>
 struct RowView {
@@ -28,7 +28,7 @@ struct RowView {
   __device__ __forceinline__ i64 length(i64 v) const { return ends[v] - begins[v]; }
   __device__ __forceinline__ u64 weight(i64 arc) const { return weight_at(weights, arc); }
   // Arcs of a frontier that a warp takes at a time.
-  __device__ __forceinline__ i64 stretch() const { return STRETCH_ARCS; }
+  __device__ __forceinline__ i64 range_arcs() const { return RANGE_ARCS; }
 
   // The row protocol: begin at a row's first arc, go forward, and ask where the arc is.
   struct Row {
@@ -45,15 +45,15 @@ struct RowView {
 template <class R, class F>
 __device__ __forceinline__ void advance(const R& rows, const u32* frontier, i64 items,
                                         const i64* before, F visit) {
-  const i64 arcs = before[items], stretch = stretch_of(arcs, rows.stretch());
-  for (i64 low = grid_thread() / WARP * stretch; low < arcs;
-       low += grid_threads() / WARP * stretch) {
+  const i64 arcs = before[items], range = warp_range(arcs, rows.range_arcs());
+  for (i64 low = grid_thread() / WARP * range; low < arcs;
+       low += grid_threads() / WARP * range) {
     u32 mine = 0;
     auto source = [&](i64 i) {
       mine = frontier[i];
       return rows.begins[mine];
     };
-    walk_rows(before, find_row(before, 0, items, low), items, low, min(low + stretch, arcs), source,
+    walk_rows(before, find_row(before, 0, items, low), items, low, min(low + range, arcs), source,
               [&](const i64* at, const u32* owner, i64 first) {
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ T lane_from(T value, int lane) {
   return __shfl_sync(FULL, value, lane);
 }
 
-// Joins the parts of `lanes` neighbouring lanes, the farthest apart first.
+// Joins the parts of `lanes` neighbouring lanes, the largest distance first.
 template <class T, class J>
 __device__ __forceinline__ T join_lanes(T part, int lanes, J join) {
   for (int d = lanes / 2; d; d >>= 1) part = join(part, lane_from(part, lane_index() ^ d));
@@ -256,7 +256,7 @@ __device__ __forceinline__ bool waits_for_block(i64 v, i64 arcs, u32* hubs, u32*
 }
 
 // Calls done(v, fold) once for every row with wants(v): arc k of the row is joined to part k mod 32,
-// in order, and parts are joined in a tree, 16 apart first. A row of no arcs folds to `none`, which
+// in order, and parts are joined in a tree, at distance 16 first. A row of no arcs folds to `none`, which
 // joins as nothing. Rows are folded by as many threads as they have work for. Every thread of the
 // block calls.
 template <class W, class T, class P, class L, class J, class D>

@@ -24,7 +24,7 @@ struct BuildCounts {
   u64 largest;          // weight, as bits of a double or as an integer
   u64 bits;             // that any weight has
   u64 low, high;        // sums of the lower and upper halves of integer weights
-  u64 total, vanished;  // of scaled weights: their sum, and how many positive ones became 0
+  u64 total, underflows;  // of scaled weights: their sum, and how many positive ones became 0
   u64 difference;       // of keyed hashes of a matrix's entries above and below its diagonal
 };
 
@@ -85,17 +85,17 @@ __global__ void look_at_reals(i64 count, const void* weights, i64 type, BuildCou
 // Scales doubles by both factors and rounds, ties to even; `out` may be null.
 __global__ void scale_reals(i64 count, const void* weights, i64 type, double factor,
                             double factor2, u64* out, BuildCounts* counts) {
-  u64 total = 0, bits = 0, vanished = 0;
+  u64 total = 0, bits = 0, underflows = 0;
   EACH(i, count) {
     const double weight = real_at(weights, type, i);
     const u64 integer = (u64)(i64)rint(__dmul_rn(__dmul_rn(weight, factor), factor2));
     if (out) out[i] = integer;
     total += integer;
     bits |= integer;
-    vanished += integer == 0 && weight > 0;
+    underflows += integer == 0 && weight > 0;
   }
   add_to(&counts->total, total);
-  add_to(&counts->vanished, vanished);
+  add_to(&counts->underflows, underflows);
   if (bits) atomicOr(&counts->bits, bits);
 }
 

@@ -33,7 +33,7 @@ COUNTS: Final = layout(
     **dict.fromkeys(
         (
             "loops", "kept", "unique", "distinct_arcs", "distinct_loops", "weightless", "heaviest",
-            "bad", "largest", "bits", "low", "high", "total", "vanished", "difference",
+            "bad", "largest", "bits", "low", "high", "total", "underflows", "difference",
         ),
         np.uint64,
     ),
@@ -182,7 +182,7 @@ class Builder:
             return (
                 int(found["total"]) // each,
                 int(found["bits"]),
-                int(found["vanished"]) // each,
+                int(found["underflows"]) // each,
             )
 
         fitted = fit(largest, count // each, scaled)

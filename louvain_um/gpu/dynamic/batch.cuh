@@ -58,7 +58,7 @@ struct Batch {
   const u64* loops;  // of each vertex
   u64* degrees;
   const Row* spans;          // the rows before the batch
-  u32* live;                 // arcs of each row, if rows may have holes; else null
+  u32* live;                 // arcs of each row, if rows may have gaps; else null
   const u8* classes;         // null in a store without pages
   const u32* targets;
   const void* weights;
@@ -214,12 +214,12 @@ __device__ __forceinline__ Pair of_lane_below(const Pair& value, u32 by) {
 #define SCANNED 4
 
 // As grid_scan_to, for many items of little work: a warp takes SCANNED * 32 at a time. `mine` is what
-// the thread has of the sum over its block's stretch. Ends with a barrier of the block.
+// the thread has of the sum over its block's range. Ends with a barrier of the block.
 template <class T, class F, class P>
 __device__ __forceinline__ void scan_summed(i64 n, T mine, F value, P put, T* partials,
                                             Barrier* barrier) {
   __shared__ T of_warp[THREADS / WARP];
-  const i64 begin = stretch_begin(n), end = stretch_end(n);
+  const i64 begin = range_begin(n), end = range_end(n);
   const T sum = block_sum(mine);
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
   grid_sync(barrier);
@@ -250,14 +250,14 @@ __device__ __forceinline__ void scan_summed(i64 n, T mine, F value, P put, T* pa
     }
     if (lane == 0) of_warp[warp] = run;
     __syncthreads();
-    T total = {}, ahead = {};
+    T total = {}, earlier = {};
     for (u32 w = 0; w < THREADS / WARP; ++w) {
-      if (w < warp) ahead += of_warp[w];
+      if (w < warp) earlier += of_warp[w];
       total += of_warp[w];
     }
 #pragma unroll
     for (int k = 0; k < SCANNED; ++k)
-      if (first + k * WARP < end) put(first + k * WARP, base + ahead + offset[k], own[k]);
+      if (first + k * WARP < end) put(first + k * WARP, base + earlier + offset[k], own[k]);
     base += total;
     __syncthreads();
   }
@@ -270,6 +270,6 @@ template <class T, class F, class P>
 __device__ __forceinline__ void scan_many(i64 n, F value, P put, T* partials, Barrier* barrier) {
   T mine = {};
 #pragma unroll 4
-  for (i64 i = stretch_begin(n) + threadIdx.x; i < stretch_end(n); i += THREADS) mine += value(i);
+  for (i64 i = range_begin(n) + threadIdx.x; i < range_end(n); i += THREADS) mine += value(i);
   scan_summed<T>(n, mine, value, put, partials, barrier);
 }

@@ -159,7 +159,7 @@ __device__ __forceinline__ Pair counted(u64 key, u64 previous, i64 old, i64 fres
 // Writes the weight of arc i's edge before and after the batch: deletions, decreases, insertions.
 // Only the first of equal arcs changes anything. Returns what the arc counts for.
 template <class W>
-__device__ __forceinline__ Pair settle(const Batch& b, i64 i, const Found& found, Seen& seen) {
+__device__ __forceinline__ Pair net_arc(const Batch& b, i64 i, const Found& found, Seen& seen) {
   auto* old = (Amount<W>*)b.old;
   auto* fresh = (Amount<W>*)b.fresh;
   const u64 key = b.keys[i], previous = i ? b.keys[i - 1] : NO_ARC;
@@ -243,20 +243,20 @@ __global__ void BOUNDS net_batch(const Batch b) {
   if (b.order) gather_operations(b, barrier);
 
   Seen seen;
-  Pair settled = {0, 0};
-  // The threads that settle arcs are those that sum them.
-  i64 low = stretch_begin(listed) + threadIdx.x;
-  const i64 end = stretch_end(listed), step = SEARCHED * THREADS;
+  Pair net = {0, 0};
+  // The threads that compute net changes of arcs are those that sum them.
+  i64 low = range_begin(listed) + threadIdx.x;
+  const i64 end = range_end(listed), step = SEARCHED * THREADS;
   if (b.linked || listed <= b.in_place) {
     for (; low < end; low += THREADS)
-      settled += settle<W>(b, low, found_for<W>(b, b.keys[low]), seen);
+      net += net_arc<W>(b, low, found_for<W>(b, b.keys[low]), seen);
   } else {
     for (; low < end; low += step) {
       Found found[SEARCHED];
       search_arcs<W>(b, low, end, found);
 #pragma unroll
       for (int k = 0; k < SEARCHED; ++k)
-        if (low + k * THREADS < end) settled += settle<W>(b, low + k * THREADS, found[k], seen);
+        if (low + k * THREADS < end) net += net_arc<W>(b, low + k * THREADS, found[k], seen);
     }
   }
   add_counted(&counts->missing, seen.missing);
@@ -266,7 +266,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   raise_to(&counts->heaviest, seen.heaviest);
 
   scan_summed<Pair>(
-      listed, settled,
+      listed, net,
       [=](i64 i) {
         return counted(b.keys[i], i ? b.keys[i - 1] : NO_ARC, old[i], fresh[i]);
       },
@@ -296,7 +296,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   if (b.classes == nullptr || *(volatile i64*)&counts->arcs > b.in_place) return;
   Pages pages;
   // As above: these threads also sum.
-  for (i64 r = stretch_begin(rows) + threadIdx.x; r < stretch_end(rows); r += THREADS) {
+  for (i64 r = range_begin(rows) + threadIdx.x; r < range_end(rows); r += THREADS) {
     const bool stays = choose_page(b, r, pages);
     b.pages[r] = stays ? b.from[r] : -1;
   }

@@ -2,7 +2,7 @@
 //
 // Communities are named after their smallest member. A step reads what the steps before it wrote, in
 // the order of this file; moving (gpu/move/move.cu) comes between `split_flagged` and
-// `settle_names`. Sums are of integers and names are minima, so that the order of threads does not
+// `assign_names`. Sums are of integers and names are minima, so that the order of threads does not
 // matter. All kernels but those that list are cooperative.
 #include "split.cuh"
 
@@ -20,12 +20,12 @@ __global__ void BOUNDS mark_changes(const Follow f) {
   }
   grid_sync(&f.counts->barrier);
   i64 inside = 0;
-  u64 turned = 0, changed = 0, checked = 0;
+  u64 turnover = 0, changed = 0, checked = 0;
   for (i64 low = grid_thread() - lane_index(); low < f.edges; low += grid_threads()) {
     const i64 e = low + lane_index();
     u32 u = 0, v = 0, own = EMPTY, other = EMPTY;
     i64 delta = 0;
-    u64 weight = 0;  // that turned
+    u64 weight = 0;  // its part of the turnover
     if (e < f.edges) {
       u = f.u[e], v = f.v[e];
       delta = f.after[e] - f.before[e];
@@ -33,7 +33,7 @@ __global__ void BOUNDS mark_changes(const Follow f) {
       const bool same = own == other, against = same == (delta < 0);
       const u64 twice = 2 * (delta < 0 ? -delta : delta);
       inside += same ? 2 * delta : 0;
-      turned += against ? twice : 0;
+      turnover += against ? twice : 0;
       changed += twice;
       if (u != v && against) {
         f.marks[u] = f.marks[v] = MARKED;
@@ -47,7 +47,7 @@ __global__ void BOUNDS mark_changes(const Follow f) {
   }
   flag_loosened(f, checked);
   add_counted(&f.counts->inside, inside);
-  add_counted(&f.counts->turned, turned);
+  add_counted(&f.counts->turnover, turnover);
   add_counted(&f.counts->changed, changed);
   grid_sync(&f.counts->barrier);
   if (*(volatile u64*)&f.counts->loosened) {
@@ -170,7 +170,7 @@ __device__ __forceinline__ Differing differing(const Follow& f, u32 v) {
 // moving left members and degrees by label. Lists the vertices that differ, in any order, if there are
 // at most `most`.
 template <class W>
-__global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed, Differing* list,
+__global__ void BOUNDS assign_names(const Follow f, const u32* whole, i64 summed, Differing* list,
                                     i64 most) {
   Barrier* barrier = &f.counts->barrier;
   const W* weights = (const W*)f.weights;
@@ -277,14 +277,14 @@ __global__ void BOUNDS list_groups(const Follow f, const u32* vertices, i64 coun
   }
 }
 
-// Makes every vertex a community of which such a share of the weight has turned, and flags it in
-// `freed`, for what turns is counted anew; names the others after their smallest member left.
+// Makes every vertex a community of which at least this share of the weight is turnover, and flags it in
+// `freed`, for turnover is then counted anew; names the others after their smallest member left.
 // Cooperative.
 __global__ void BOUNDS release_touched(const Follow f, const u32* names, u32* start, u8* freed,
                                        double share) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    const u64 turned = f.touched[v];
-    const bool leaves = turned && __ull2double_rn(turned) >=
+    const u64 turnover = f.touched[v];
+    const bool leaves = turnover && __ull2double_rn(turnover) >=
                                       __dmul_rn(share, __ull2double_rn(f.degrees[v]));
     freed[v] = leaves;
     if (leaves) f.touched[v] = 0;

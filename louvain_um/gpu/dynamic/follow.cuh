@@ -6,13 +6,13 @@
 
 #define THREADS 256
 #define BOUNDS __launch_bounds__(THREADS, 5)
-// Vertices that a thread reads ahead of what it does with them.
+// Vertices that a thread reads before it handles them.
 #define AT_ONCE 4
 
 // Marks of vertices: to move, and in a small part that fell off its community.
 #define MARKED 1
 #define FELL 2
-// Added to what turned at vertices of parts that fell off: all of their arcs count.
+// Added to the turnover of vertices of parts that fell off: all of their arcs count.
 #define WHOLLY (1ull << 63)
 // Flags of communities: all of their arcs are to be read, or what ends of removed edges reach.
 #define FALLEN 1
@@ -22,7 +22,7 @@
 struct FollowCounts {
   Barrier barrier;
   i64 inside;       // weight that communities gain inside, both directions
-  u64 turned;       // weight that turned against them
+  u64 turnover;     // weight of changes that contradict them
   u64 changed;      // weight that changed in all, both directions
   u64 loosened;     // whether some community lost an edge that may have held it together
   u64 unnamed;      // whether the smallest member of one is in a part that fell off
@@ -61,7 +61,7 @@ struct Follow {
   u64* totals;       // their degrees
   u8* marks;    // MARKED, FELL
   u8* flags;    // by name: LOOSE or FALLEN communities
-  u64* touched;  // weight of their arcs that turned since they were last freed; see WHOLLY
+  u64* touched;  // turnover of their arcs since they were last freed; see WHOLLY
   u32* first;   // scratch, one per vertex
   u64* long_rows;
   FollowCounts* counts;

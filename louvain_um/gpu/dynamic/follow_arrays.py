@@ -28,7 +28,7 @@ COUNTS: Final = np.dtype(
     [
         ("barrier", np.uint64),
         ("inside", np.int64),
-        ("turned", np.uint64),
+        ("turnover", np.uint64),
         ("changed", np.uint64),
         ("loosened", np.uint64),
         ("unnamed", np.uint64),

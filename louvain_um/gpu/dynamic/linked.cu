@@ -1,7 +1,7 @@
 // Batches on rows in linked blocks, which rows take from a queue as they grow.
 //
 // (aimGraph: Winter, Zayer, Steinberger, HPEC 2017. faimGraph: Winter, Mlakar, Zayer, Seidel,
-// Steinberger, SC 2018. GraphVine, 2023.) Entries of a row are in no order. A deletion leaves a hole.
+// Steinberger, SC 2018. GraphVine, 2023.) Entries of a row are in no order. A deletion leaves a gap.
 // In dense rows another entry fills it, and blocks that empty go back to the queue; else rows keep
 // their blocks. A warp edits a row; hubs take as long as their chains are.
 #include "batch.cuh"
@@ -33,7 +33,7 @@ struct Supply {
   }
 };
 
-// A row and its changes; lengths are of entries, holes included.
+// A row and its changes; lengths are of entries, gaps included.
 struct Edited {
   i64 begin;
   u32 length, after, first, last;
@@ -83,7 +83,7 @@ __device__ __forceinline__ u32 change_of(const Batch& b, const Edited& row, u32 
   return k < row.last && u32(b.keys[k]) == target ? k : row.last;
 }
 
-// What fills holes: entries of a row behind its new end, then arcs that are new. Whole warps call.
+// What fills gaps: entries of a row behind its new end, then arcs that are new. Whole warps call.
 template <class W>
 struct Filling {
   const Batch& b;
@@ -195,7 +195,7 @@ __device__ __forceinline__ void change_entries(const Batch& b, const Edited& row
     const u32 k = place < 0 ? row.last : change_of(b, row, targets[place]);
     if (k == row.last) return;
     if (fresh[k] == 0)
-      targets[place] = HOLE;
+      targets[place] = GAP;
     else
       put_weight(weights, place, u64(fresh[k]));
   });
@@ -219,25 +219,25 @@ __device__ __forceinline__ i64 edit_row(const Batch& b, const Edited& row, i64 l
   for (u32 low = begin; low < row.after; low += WARP) {
     chain.reach(blocks.needed(min(low + WARP, row.after)));
     const u32 i = low + lane;
-    bool hole = i < row.after;
+    bool gap = i < row.after;
     if (low == begin) walk.root = walk.block = chain.walk.root;
-    if (hole) walk.forward(low == begin ? i : WARP);
+    if (gap) walk.forward(low == begin ? i : WARP);
     const i64 place = walk.entry();
-    if (hole && i < row.length) {
+    if (gap && i < row.length) {
       const u32 target = targets[place], k = change_of(b, row, target);
-      hole = target == HOLE || (k < row.last && fresh[k] == 0);
-      if (k < row.last && !hole) put_weight(weights, place, u64(fresh[k]));
+      gap = target == GAP || (k < row.last && fresh[k] == 0);
+      if (k < row.last && !gap) put_weight(weights, place, u64(fresh[k]));
     }
-    const u32 holes = __ballot_sync(FULL, hole), rank = __popc(holes & lanes_below());
-    for (u32 done = 0; done < __popc(holes);) {
+    const u32 gaps = __ballot_sync(FULL, gap), rank = __popc(gaps & lanes_below());
+    for (u32 done = 0; done < __popc(gaps);) {
       filling.more();
-      const u32 now = min(filling.count - filling.used, __popc(holes) - done);
-      const bool waits = hole && rank >= done;
+      const u32 now = min(filling.count - filling.used, __popc(gaps) - done);
+      const bool waits = gap && rank >= done;
       if (waits && rank < done + now) {
         targets[place] = ready[filling.used + rank - done];
         put_weight(weights, place, weighing[filling.used + rank - done]);
       } else if (waits && now == 0) {
-        targets[place] = HOLE;
+        targets[place] = GAP;
       }
       if (now == 0) break;
       filling.used += now;
@@ -285,9 +285,9 @@ __global__ void BOUNDS gather_linked(i64 count, const u32* ids, const i64* offse
     const u64 v = ids ? ids[k] : k;
     i64 to = offsets[k];
     visit_entries(targets, spans[v], linked, [&](i64 place) {
-      const u32 target = place < 0 ? HOLE : targets[place];
-      const u32 there = __ballot_sync(FULL, target != HOLE);
-      if (target != HOLE) {
+      const u32 target = place < 0 ? GAP : targets[place];
+      const u32 there = __ballot_sync(FULL, target != GAP);
+      if (target != GAP) {
         const i64 at = to + __popc(there & lanes_below());
         keys[at] = v << 32 | target;
         put_weight(to_weights, at, u64(weight_at(weights, place)));
@@ -297,7 +297,7 @@ __global__ void BOUNDS gather_linked(i64 count, const u32* ids, const i64* offse
   }
 }
 
-// Writes the arcs of `count` rows back into their entries in another order, holes last.
+// Writes the arcs of `count` rows back into their entries in another order, gaps last.
 template <class W>
 __global__ void BOUNDS order_linked(i64 count, const u32* ids, const i64* offsets, const Row* spans,
                                     i64 linked, const u64* keys, const W* from_weights,
@@ -306,7 +306,7 @@ __global__ void BOUNDS order_linked(i64 count, const u32* ids, const i64* offset
     i64 from = offsets[k] + lane_index();
     visit_entries(targets, spans[ids[k]], linked, [&](i64 place) {
       const bool arc = from < offsets[k + 1];
-      if (place >= 0) targets[place] = arc ? u32(keys[from]) : HOLE;
+      if (place >= 0) targets[place] = arc ? u32(keys[from]) : GAP;
       if (place >= 0 && arc) put_weight(weights, place, u64(weight_at(from_weights, from)));
       from += WARP;
     });
@@ -314,7 +314,7 @@ __global__ void BOUNDS order_linked(i64 count, const u32* ids, const i64* offset
 }
 
 // Writes compressed rows in blocks side by side, row v from block firsts[v] on, which is also where the
-// next row's begin. Rows whose holes are refilled have spans as long as their blocks; `live` has the
+// next row's begin. Rows whose gaps are refilled have spans as long as their blocks; `live` has the
 // arcs.
 template <class W>
 __global__ void BOUNDS fill_linked(i64 n, const i64* offsets, const u32* from_targets,
@@ -327,7 +327,7 @@ __global__ void BOUNDS fill_linked(i64 n, const i64* offsets, const u32* from_ta
     const u32 length = offsets[v + 1] - low, held = firsts[v + 1] - first, room = held * width;
     for (u32 i = lane; i < room; i += WARP) {
       const i64 to = begin + i64(i / width) * words + i % width;
-      targets[to] = i < length ? from_targets[low + i] : HOLE;
+      targets[to] = i < length ? from_targets[low + i] : GAP;
       if (i < length) put_weight(weights, to, u64(weight_at(from_weights, low + i)));
     }
     for (u32 k = 1 + lane; k <= held; k += WARP) {

@@ -169,12 +169,12 @@ __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pool
     Moved moved = {__shfl_sync(FULL, mine.begin, owner), __shfl_sync(FULL, mine_shift, owner), 0, 0};
     if (low + lane < total) {
       // Everything is read at once, before anything is written.
-      const bool behind_one = part, ahead_of_one = part < changes;
+      const bool behind_one = part, before_one = part < changes;
       const u64 key = behind_one ? b.keys[k - 1] : 0;
       const u32 place = behind_one ? b.places[k - 1] : 0;
       const i64 gained = behind_one ? b.gained[k - 1] : 0;
       const i64 before = behind_one ? i64(old[k - 1]) : 0, after = behind_one ? i64(fresh[k - 1]) : 0;
-      const u32 end = ahead_of_one ? b.places[k] : length;
+      const u32 end = before_one ? b.places[k] : length;
       const i64 shift = changes ? b.gained[k] : 0;
       if (after > 0) {
         const i64 to = moved.begin + place + moved.shift + gained;
@@ -185,7 +185,7 @@ __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pool
       moved.begin += from;
       moved.shift += shift;
       moved.length = end - from;
-      moved.zeros = ahead_of_one ? 0 : behind;
+      moved.zeros = before_one ? 0 : behind;
     }
     copy_lanes(pools, moved);
   }
@@ -298,7 +298,7 @@ __global__ void MANY_BLOCKS lay_out_rows(const Batch b, i64 n, i64 rows, Row* sp
   if (classes == nullptr || b.queued == 0) return;
   // Each thread of a block counts what any of the block wrote.
   u64 held = 0;
-  for (i64 v = stretch_begin(n) + threadIdx.x; v < stretch_end(n); v += THREADS)
+  for (i64 v = range_begin(n) + threadIdx.x; v < range_end(n); v += THREADS)
     if (classes[v] < b.queued) held += capacity_of(classes[v]);
   add_counted((u64*)&b.counts->held, held);
 }
@@ -316,8 +316,8 @@ __device__ __forceinline__ i64 touched_place(const u32* rows, i64 count, i64 n, 
     from += (before - 1) * step + 1;
   }
   const i64 at = from + lane_index();
-  const u32 ahead = at < count ? rows[at] - u32(low) : WARP;
-  u32 touched = ahead < WARP ? 1u << ahead : 0;
+  const u32 distance = at < count ? rows[at] - u32(low) : WARP;
+  u32 touched = distance < WARP ? 1u << distance : 0;
   for (int d = WARP / 2; d; d >>= 1) touched |= __shfl_xor_sync(FULL, touched, d);
   return touched >> lane_index() & 1 ? from + __popc(touched & lanes_below()) : -1;
 }

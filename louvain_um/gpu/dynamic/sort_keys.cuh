@@ -28,9 +28,9 @@ __device__ __forceinline__ void sort_tile(i64 low, u32 size, const u64* keys, u6
   }
   __syncthreads();
   for (u32 merged = 2; merged <= padded; merged <<= 1) {
-    for (u32 apart = merged >> 1; apart; apart >>= 1) {
+    for (u32 distance = merged >> 1; distance; distance >>= 1) {
       for (u32 t = threadIdx.x; t < padded / 2; t += blockDim.x) {
-        const u32 a = 2 * t - (t & (apart - 1)), b = a + apart;
+        const u32 a = 2 * t - (t & (distance - 1)), b = a + distance;
         const u64 first = key[a], second = key[b];
         if (a & merged ? first >= second : first <= second) continue;
         key[a] = second;
@@ -55,25 +55,25 @@ __device__ __forceinline__ void merge_runs(u32 count, u32 run, const u64* from, 
   for (i64 turn = grid_thread(); turn < count; turn += grid_threads()) {
     const u32 i = turn, own = i / run % MERGED, base = i / run / MERGED * MERGED * run;
     const u64 key = from[i];
-    u32 ahead[MERGED], length[MERGED];
+    u32 smaller[MERGED], length[MERGED];
 #pragma unroll
     for (u32 s = 0; s < MERGED; ++s) {
       const u32 begin = base + s * run;
       length[s] = begin < count && s != own ? min(count - begin, run) : 0;
-      ahead[s] = 0;
+      smaller[s] = 0;
     }
     for (u32 step = run; step; step >>= 1) {
 #pragma unroll
       for (u32 s = 0; s < MERGED; ++s) {
-        const u32 upto = ahead[s] + step;
+        const u32 upto = smaller[s] + step;
         if (upto > length[s]) continue;
         const u64 other = from[base + s * run + upto - 1];
-        if (s < own ? other <= key : other < key) ahead[s] = upto;
+        if (s < own ? other <= key : other < key) smaller[s] = upto;
       }
     }
     u32 at = base + i % run;
 #pragma unroll
-    for (u32 s = 0; s < MERGED; ++s) at += ahead[s];
+    for (u32 s = 0; s < MERGED; ++s) at += smaller[s];
     to[at] = key;
     if (to_order) to_order[at] = from_order[i];
   }

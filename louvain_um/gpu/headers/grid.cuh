@@ -77,8 +77,8 @@ __device__ T block_scan(T value, T& total) {
 }
 
 // The range of n items that this block owns: contiguous, in the order of blocks.
-__device__ __forceinline__ i64 stretch_begin(i64 n) { return n * blockIdx.x / gridDim.x; }
-__device__ __forceinline__ i64 stretch_end(i64 n) { return n * (blockIdx.x + 1) / gridDim.x; }
+__device__ __forceinline__ i64 range_begin(i64 n) { return n * blockIdx.x / gridDim.x; }
+__device__ __forceinline__ i64 range_end(i64 n) { return n * (blockIdx.x + 1) / gridDim.x; }
 
 // Exclusive scan: calls put(i, from + value(0) + ... + value(i - 1), value(i)) for i in 0..n - 1,
 // and put(n, the total, 0) once. `partials` has one T per block. `value` is called twice per i, and
@@ -86,7 +86,7 @@ __device__ __forceinline__ i64 stretch_end(i64 n) { return n * (blockIdx.x + 1) 
 // reads what was written.
 template <class T, class F, class P>
 __device__ void grid_scan_to(i64 n, F value, P put, T* partials, Barrier* barrier, T from = T(0)) {
-  i64 begin = stretch_begin(n), end = stretch_end(n);
+  i64 begin = range_begin(n), end = range_end(n);
   T mine = 0;
   for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) mine += value(i);
   T sum = block_sum(mine);

@@ -1,16 +1,16 @@
 // Rows of a changing graph in linked blocks: chains, or complete binary trees.
 //
-// A row's span begins at its first block and is as long as the row, holes included. `linked` of a store
+// A row's span begins at its first block and is as long as the row, gaps included. `linked` of a store
 // says how: 0 for contiguous rows, or what `Blocks` unpacks. The row protocol is `Walk`: begin at the
 // first entry, go forward, and ask where the entry is.
 #pragma once
 #include "search.cuh"
 #include "walk_arcs.cuh"
 
-#define HOLE 0xFFFFFFFFu     // target of an entry without an arc
+#define GAP 0xFFFFFFFFu      // target of an entry without an arc
 #define NO_NEXT 0xFFFFFFFFu  // behind a chain's last block
 
-// What a deletion leaves, as in cpu/dynamic/linked.py: nothing, as other entries fill the hole; one
+// What a deletion leaves, as in cpu/dynamic/linked.py: nothing, as other entries fill the gap; one
 // that a later insertion fills; one for good.
 #define DENSE 0
 #define REFILLED 1

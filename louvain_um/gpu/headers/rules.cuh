@@ -1,4 +1,4 @@
-// The arithmetic that decides labels, on the device: the twin of louvain_um/core/rules.py and
+// The arithmetic that decides labels, on the device: the counterpart of louvain_um/core/rules.py and
 // cpu/rule.py. Tests hold the three equal.
 #pragma once
 

@@ -110,7 +110,7 @@ __device__ __forceinline__ void walk_rows(B begins, i64 i, i64 rows, i64 low, i6
 }
 
 // Returns how many positions a warp takes at a time, so that all warps get some: at most `most`.
-__device__ __forceinline__ i64 stretch_of(i64 positions, i64 most) {
+__device__ __forceinline__ i64 warp_range(i64 positions, i64 most) {
   i64 even = positions / (gridDim.x * (i64)blockDim.x);
   return min(max(even, 1ll) * WARP, most);
 }

@@ -8,7 +8,7 @@
 
 // Arcs that a warp reads at a time, and how many of them a lane reads: j + lane, j + 32 + lane, ….
 #define LINE 128
-#define AHEAD (LINE / WARP)
+#define LANE_ARCS (LINE / WARP)
 
 // Where reading of arcs low..high - 1 begins: at a multiple of 32 arcs. Lines of targets in fewer bytes
 // begin at multiples of 128, which are taken unless a row takes two reads then, and one else. Blocks
@@ -48,7 +48,7 @@ __device__ __forceinline__ u32 word_of(const u32 (&words)[N], u32 line, u32 last
 // Reads packed targets: a block, or parts of two of the same bytes a target.
 template <class W>
 __device__ __forceinline__ void read_block(const u32* targets, const W* heads, i64 j, i64 low,
-                                           i64 high, u32 (&target)[AHEAD]) {
+                                           i64 high, u32 (&target)[LANE_ARCS]) {
   static_assert(LINE == PACKED_ARCS, "lines of a block hold as many arcs");
   const u32 lane = threadIdx.x % WARP;
   const PackedBlock block = block_of(heads, j);
@@ -64,7 +64,7 @@ __device__ __forceinline__ void read_block(const u32* targets, const W* heads, i
   }
   const u32 in_group = width * lane / 4, byte = width * lane % 4;
 #pragma unroll
-  for (u32 q = 0; q < AHEAD; ++q) {
+  for (u32 q = 0; q < LANE_ARCS; ++q) {
     // 8 * width words hold 32 arcs, of which the last one does not reach into the next word.
     const u32 before = 8 * width * q, index = before + in_group;
     const u32 line = before / WARP, end = (before + 8 * width - 1) / WARP;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void read_block(const u32* targets, const W* heads, i
 }
 
 __device__ __forceinline__ void read_targets24(const u32* targets, i64 j, i64 low, i64 high,
-                                               u32 (&target)[AHEAD]) {
+                                               u32 (&target)[LANE_ARCS]) {
   const u32 lane = threadIdx.x % WARP;
   const i64 at = j / 4 * 3, first = 3 * low / 4, last = (3 * high - 1) / 4;
   u32 words[3];
@@ -85,7 +85,7 @@ __device__ __forceinline__ void read_targets24(const u32* targets, i64 j, i64 lo
   }
   const u32 in_group = 3 * lane / 4, byte = 3 * lane % 4;
 #pragma unroll
-  for (u32 q = 0; q < AHEAD; ++q) {
+  for (u32 q = 0; q < LANE_ARCS; ++q) {
     // 24 words hold 32 arcs, of which the last one does not reach into the next word.
     const u32 index = 24 * q + in_group, line = 24 * q / WARP, last = (24 * q + 23) / WARP;
     target[q] = extract_target(word_of(words, line, last, index),
@@ -95,11 +95,11 @@ __device__ __forceinline__ void read_targets24(const u32* targets, i64 j, i64 lo
 
 template <class W>
 __device__ __forceinline__ void read_targets(const u32* targets, const W* weights, i64 j, i64 low,
-                                             i64 high, u32 (&target)[AHEAD]) {
+                                             i64 high, u32 (&target)[LANE_ARCS]) {
   if constexpr (packed<W>) return read_block(targets, weights, j, low, high, target);
   if constexpr (same<W, Weights8Targets24>) return read_targets24(targets, j, low, high, target);
 #pragma unroll
-  for (u32 q = 0; q < AHEAD; ++q) {
+  for (u32 q = 0; q < LANE_ARCS; ++q) {
     const i64 k = j + q * WARP + threadIdx.x % WARP;
     target[q] = k >= low && k < high ? __ldcs(targets + k) : 0;
   }
@@ -107,17 +107,17 @@ __device__ __forceinline__ void read_targets(const u32* targets, const W* weight
 
 template <class W, class A>
 __device__ __forceinline__ void read_short_weights(const W* weights, i64 j, i64 low, i64 high,
-                                                   A (&weight)[AHEAD]) {
+                                                   A (&weight)[LANE_ARCS]) {
   constexpr u32 bytes = sizeof(W), each = 4 / bytes;  // arcs a word
   const u32 lane = threadIdx.x % WARP;
-  u32 words[AHEAD / each];
+  u32 words[LANE_ARCS / each];
 #pragma unroll
-  for (u32 line = 0; line < AHEAD / each; ++line) {
+  for (u32 line = 0; line < LANE_ARCS / each; ++line) {
     const i64 mine = j + each * (line * WARP + lane);
     words[line] = mine + each > low && mine < high ? __ldcs((const u32*)(weights + mine)) : 0;
   }
 #pragma unroll
-  for (u32 q = 0; q < AHEAD; ++q) {
+  for (u32 q = 0; q < LANE_ARCS; ++q) {
     const i64 k = j + q * WARP + lane;
     const u32 word = __shfl_sync(FULL, words[q / each], q % each * (WARP / each) + lane / each);
     const u32 bits = word >> 8 * bytes * (lane % each) & heavy_bits(bytes);
@@ -127,10 +127,10 @@ __device__ __forceinline__ void read_short_weights(const W* weights, i64 j, i64 
 
 template <class W, class A>
 __device__ __forceinline__ void read_weights(const W* weights, i64 j, i64 low, i64 high,
-                                             A (&weight)[AHEAD]) {
+                                             A (&weight)[LANE_ARCS]) {
   if constexpr (short_weights<W>) return read_short_weights(weights, j, low, high, weight);
 #pragma unroll
-  for (u32 q = 0; q < AHEAD; ++q) {
+  for (u32 q = 0; q < LANE_ARCS; ++q) {
     const i64 k = j + q * WARP + threadIdx.x % WARP;
     weight[q] = k >= low && k < high ? weight_at(weights, k) : 0;
   }

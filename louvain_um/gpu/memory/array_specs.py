@@ -13,7 +13,7 @@ from typing import Final
 from louvain_um.core.array_spec import STAGES, ArraySpec, Role, Stage, Use, identity
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
-from louvain_um.gpu.aggregate.limits import stretch_for, weights_for
+from louvain_um.gpu.aggregate.limits import range_shift_for, weights_for
 from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.memory.coarse_bytes import (
     SMALL,
@@ -291,7 +291,7 @@ def _aggregation(shape: Shape) -> Iterator[ArraySpec]:
         yield _array(f"aggregate_{name}", "scratch", 4, size + 1, stages, found)
     for name, size in (("starts", k), ("rooms", k)):
         yield _array(f"aggregate_{name}", "scratch", 4, size + 1, stages, ranked)
-    runs = (n >> stretch_for(n if shape.max_degree is None else shape.max_degree)) + 1
+    runs = (n >> range_shift_for(n if shape.max_degree is None else shape.max_degree)) + 1
     yield _array("aggregate_whole", "scratch", 8, runs, stages, found)
     room = room_for(shape, shape.arcs, k)
     written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}

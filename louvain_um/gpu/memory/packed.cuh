@@ -151,8 +151,8 @@ __device__ __forceinline__ u32 target_at(const u32* targets, const W* weights, i
 // Target of arc j, EMPTY where `valid` is false. `follows`: the next lane's arc is j + 1. If a target
 // goes on in another word, the next lane's begins in that one, and has loaded it. Whole warps call.
 template <class W>
-__device__ __forceinline__ u32 target_beside(const u32* targets, const W* weights, i64 j, bool valid,
-                                             bool follows) {
+__device__ __forceinline__ u32 target_of_lane(const u32* targets, const W* weights, i64 j,
+                                              bool valid, bool follows) {
   if constexpr (!short_targets<W>) return valid ? __ldcs(targets + j) : EMPTY;
   TargetPlace place = {};
   u32 first = 0, next = 0;

@@ -2,7 +2,7 @@
 //
 // One group of threads handles each queued vertex; the vertex's degree bin sets the size of the
 // group. The group sums the weights of the vertex's arcs by label; a rule S gives each target its
-// label, scores the labels, and writes the proposal for the best one (`settle`). Labels and scores
+// label, scores the labels, and writes the proposal for the best one (`propose`). Labels and scores
 // depend only on state that is frozen during the step, sums are of integers, and ties have an
 // order. So the result depends neither on the order of vertices nor on that of atomics.
 //
@@ -12,8 +12,8 @@
 //   Vertex, vertex(v)   with `own` (label of the vertex's own community), `idle` (does not decide)
 //   label(x, u)         label of target u; EMPTY if u does not count
 //   choice(x, label, weight)   score of a label; EMPTY if the label is not eligible
-//   settle(i, x, best, own_weight, best_weight, tally)   once per vertex that is not idle
-//   wants_best_weight   whether settle needs the weight to the best label
+//   propose(i, x, best, own_weight, best_weight, tally)   once per vertex that is not idle
+//   wants_best_weight   whether propose needs the weight to the best label
 //   bounded             whether no score exceeds the weight to its label, and none up to `floor` is
 //                       taken: labels that cannot win are then not scored, which saves most reads of
 //                       what scores are made of
@@ -60,7 +60,7 @@ __device__ void decide(const S& s, const u32* from, const HubTables<A>& hubs, u3
     }
     if (any) {
       grid_sync(barrier);
-      settle_hubs(s, hubs, begin, count, shared, tally);
+      propose_hubs(s, hubs, begin, count, shared, tally);
     }
     if (first) {
       decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);

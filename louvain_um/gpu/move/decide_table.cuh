@@ -16,17 +16,17 @@ __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 l
   // Each warp reads LINE consecutive arcs by whole lines, since the bus counts requests.
   const i64 begin = begin_read(s.weights, low, high);
   for (i64 j = begin + rank / WARP * LINE; j < high; j += G * (LINE / WARP)) {
-    u32 target[AHEAD], label[AHEAD];
-    A weight[AHEAD];
+    u32 target[LANE_ARCS], label[LANE_ARCS];
+    A weight[LANE_ARCS];
     read_targets(s.targets, s.weights, j, low, high, target);
     read_weights(s.weights, j, low, high, weight);
 #pragma unroll
-    for (int q = 0; q < AHEAD; ++q) {
+    for (int q = 0; q < LANE_ARCS; ++q) {
       const i64 k = j + q * WARP + lane;
       label[q] = k >= low && k < high ? s.label(x, target[q]) : EMPTY;
     }
 #pragma unroll
-    for (int q = 0; q < AHEAD; ++q) {
+    for (int q = 0; q < LANE_ARCS; ++q) {
       if (label[q] == x.own)
         own_weight += weight[q];
       else if (label[q] != EMPTY)
@@ -106,7 +106,7 @@ __device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* k
     // A community is in one slot, hence with one lane.
     if constexpr (S::wants_best_weight)
       best_weight = warp_sum(mine.community == best.community ? best_weight : (A)0);
-    if (lane == 0) s.settle(i, x, best, own_weight, best_weight, tally);
+    if (lane == 0) s.propose(i, x, best, own_weight, best_weight, tally);
     __syncwarp();
   }
 }
@@ -134,7 +134,7 @@ __device__ void decide_block(const S& s, u32 begin, u32 end, u32* counter, u32* 
     const Choice best = best_of_block(mine, s.seed, shared);
     if constexpr (S::wants_best_weight)
       best_weight = block_sum(mine.community == best.community ? best_weight : (A)0);
-    if (threadIdx.x == 0) s.settle(i, x, best, own_weight, best_weight, tally);
+    if (threadIdx.x == 0) s.propose(i, x, best, own_weight, best_weight, tally);
   }
   __syncthreads();
 }

@@ -67,7 +67,7 @@ template <u32 T, class S>
 __device__ __forceinline__ void read_target_rows(const S& s, const Row& row,
                                                  u32 (&target)[ARCS_A_LANE]) {
   read_rows<T>(row, target, [&](i64 j, bool valid, bool follows) {
-    return target_beside(s.targets, s.weights, j, valid, follows);
+    return target_of_lane(s.targets, s.weights, j, valid, follows);
   });
 }
 
@@ -179,7 +179,7 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
 #pragma unroll
         for (u32 d = G / 2; d; d >>= 1) best_weight += __shfl_xor_sync(FULL, best_weight, d);
       }
-      if (valid && rank == 0) s.settle(i, x, best, own_weight, best_weight, tally);
+      if (valid && rank == 0) s.propose(i, x, best, own_weight, best_weight, tally);
     }
     at = next;
   }

@@ -1,6 +1,6 @@
 // Queueing the vertices of a sweep by sub-round and, within it, by degree bin.
 //
-// Every block counts its stretch of vertices, reserves room per key with one atomic each, and
+// Every block counts its range of vertices, reserves room per key with one atomic each, and
 // writes. The order of vertices within a key is free: no label depends on it. Vertices of degree 0
 // are never queued.
 #pragma once
@@ -14,7 +14,7 @@
 template <class A, class L, class R>
 __device__ void enqueue(i64 low, i64 high, L arcs_of, u32 rounds, u32 at, R round_of, u32* queue,
                         Control* control, Shared<A>& shared) {
-  const i64 begin = low + stretch_begin(high - low), end = low + stretch_end(high - low);
+  const i64 begin = low + range_begin(high - low), end = low + range_end(high - low);
   const u32 n_keys = rounds * BINS;
   u64 arcs = 0;
   if (blockIdx.x == 0)

@@ -1,5 +1,5 @@
 // The extended rule of moving: second masses, an empty community to leave to, fixed vertices,
-// maximum size. louvain_um/cpu/extended.py is the twin; core/objective.py says what masses are.
+// maximum size. louvain_um/cpu/extended.py is the counterpart; core/objective.py says what masses are.
 //
 // Weights and second masses may be negative: sums wrap in 64 bits and are read as signed.
 #pragma once
@@ -67,7 +67,7 @@ struct ExtendedMoveRule : MoveRule<W, A> {
   // Proposes the best community, or the empty community of the vertex' own number where every
   // score is below 0; unless staying is as good, the vertex is fixed, or two vertices that are
   // each alone would swap places.
-  __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A own_weight, A,
+  __device__ __forceinline__ void propose(u32 i, const Vertex& x, Choice best, A own_weight, A,
                                          Tally& tally) const {
     const u32 v = this->queue[i];
     const double stay = score(x, own_weight, this->totals[x.own] - x.degree,

@@ -137,9 +137,9 @@ __device__ void drain_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 
   }
 }
 
-// Settles the hubs of the batch.
+// Proposes for the hubs of the batch.
 template <class S, class A>
-__device__ void settle_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
+__device__ void propose_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
                             Shared<A>& shared, Tally& tally) {
   for (u32 k = blockIdx.x; k < count; k += gridDim.x) {
     u32 v = s.queue[begin + k];
@@ -157,6 +157,6 @@ __device__ void settle_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32
     const Choice best = best_of_block(mine, s.seed, shared);
     if constexpr (S::wants_best_weight)
       weight = block_sum(mine.community == best.community ? weight : (A)0);
-    if (threadIdx.x == 0) s.settle(begin + k, x, best, hubs.own_weights[k], weight, tally);
+    if (threadIdx.x == 0) s.propose(begin + k, x, best, hubs.own_weights[k], weight, tally);
   }
 }

@@ -2,7 +2,7 @@
 //
 // Source: the local moving phase of Louvain (Blondel et al. 2008, §2), made parallel by sub-rounds
 // that decide from a frozen state, and pruned to active vertices. louvain_um/cpu/move.py is the
-// twin.
+// counterpart.
 //
 // A sweep: the active vertices are queued by sub-round and degree bin, of all sub-rounds at once or
 // of one at a time. Then, for each sub-round: decide, barrier, apply, barrier. `decide` reads the
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(THREADS, 5)
     const u32 salt = mix32((sweeps.cycle << 16) + iteration + sweeps.seed_salt);
     const u32 slot = iteration & 1;
     const bool prunes = iteration >= full_sweeps;
-    // Told from `iteration`, the two arrays take no registers from what a sweep calls.
+    // Derived from `iteration`, the two arrays take no registers from what a sweep calls.
     const bool swapped = prunes && (iteration - full_sweeps) % 2;
     u32* active = swapped ? sweeps.next_active : sweeps.active;
     u32* next_active = swapped ? sweeps.active : sweeps.next_active;

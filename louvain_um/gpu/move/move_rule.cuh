@@ -105,7 +105,7 @@ struct MoveRule {
 
   // Proposes the best community, unless staying is as good, or two vertices that are each alone
   // would swap places. Who has others' arcs in its community is not alone: no size is read then.
-  __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A own_weight, A,
+  __device__ __forceinline__ void propose(u32 i, const Vertex& x, Choice best, A own_weight, A,
                                          Tally& tally) const {
     u32 target = EMPTY;
     double stay = floor(x, own_weight);

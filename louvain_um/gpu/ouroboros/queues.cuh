@@ -51,7 +51,7 @@ struct Ring {
   __device__ static bool acquire_room(Chunks&, Queue& queue, u64 units) {
     return queue.room.try_acquire(units);
   }
-  // Entries beside each other from this position on.
+  // Adjacent entries from this position on.
   __device__ static u64 run(Queue& queue, u64 position) {
     return queue.mask + 1 - (position & queue.mask);
   }

@@ -58,8 +58,8 @@ struct alignas(128) Semaphore {
         units == 1 ? (i64)add_together(&value, -1) : (i64)atomicAdd(&value, -units);
     u64 lacking = units - least(units, before);
     if (lacking == 0) return true;
-    const u64 ahead = before < 0 ? (u64)-before : 0;
-    u64 due = batch * (batches(ahead + lacking, batch) - batches(ahead, batch));
+    const u64 waiting = before < 0 ? (u64)-before : 0;
+    u64 due = batch * (batches(waiting + lacking, batch) - batches(waiting, batch));
     u64 number = load(&begun), at_it = due ? add_together(&orders, 1) : 0;
     bool gave_up = false, helped;
     Wait wait;

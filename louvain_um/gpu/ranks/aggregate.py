@@ -39,13 +39,13 @@ class Part:
 
     @property
     def range(self) -> slice:
-        """Own communities."""
+        """Local communities."""
         first, last = int(self.state["first"]), int(self.state["last"])
         return slice(first, max(first, last))
 
     @property
     def arcs(self) -> int:
-        """Arcs of own rows."""
+        """Arcs of local rows."""
         return int(self.state["arcs"])
 
 
@@ -97,7 +97,7 @@ def sum_part(share: Share, part: int, parts: int, limits: Limits) -> Part:
 
 
 def sum_own(share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
-    """Sum the arcs of own vertices alone by the communities of both ends."""
+    """Sum the arcs of local vertices alone by the communities of both ends."""
     level, memory = share.level, share.memory
     limits = replace(LIMITS, short_weights=())
     aggregation = Aggregation(memory, level)

@@ -39,8 +39,8 @@ class Share:
     arcs: int
 
     @property
-    def own(self) -> GpuLevel:
-        """The level with the arcs of own vertices only, for sizing scratch arrays."""
+    def local(self) -> GpuLevel:
+        """The level with the arcs of local vertices only, for sizing scratch arrays."""
         return replace(self.level, arcs=self.arcs, hub_arcs=None)
 
 
@@ -110,7 +110,7 @@ class Gate:
         self.close()
 
     def complete(self, arrays: Sequence[Any], each: int = 1) -> None:
-        """Complete arrays of which each device has the `each` values of its own vertices."""
+        """Complete arrays of which each device has the `each` values of its local vertices."""
         self.close()
         for own, share in zip(arrays, turns(self.shares), strict=True):
             for other, theirs in zip(self.shares, arrays, strict=True):
@@ -194,23 +194,23 @@ class LinkGate:
     def __init__(self, share: Share, link: Link) -> None:
         self.share = share
         self.link = link
-        self.own: dict[str, Any] = {}
+        self.local: dict[str, Any] = {}
         self.everyones: dict[str, Any] = {}
         self.names: list[str] = []
         self.starts: list[int] = []
 
     def show(self, arrays: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return what kernels are to read, for what this device has to show."""
-        (self.own,) = arrays
+        (self.local,) = arrays
         entries = queue_entries(self.share.level.vertices, 1)
         for name in (*GATHERED, "starts"):
-            if name in self.own:
-                size = self.own[name].size if name == "starts" else entries
+            if name in self.local:
+                size = self.local[name].size if name == "starts" else entries
                 self.names.append(f"all_{name}")
                 self.everyones[name] = self.share.memory.empty(
-                    self.names[-1], "scratch", size, self.own[name].dtype
+                    self.names[-1], "scratch", size, self.local[name].dtype
                 )
-        return [{**self.own, **self.everyones}]
+        return [{**self.local, **self.everyones}]
 
     def close(self) -> None:
         """Nothing: this device reads its own memory only."""
@@ -223,12 +223,12 @@ class LinkGate:
     def moved(self, sub_round: int) -> None:
         """Gather what all devices propose in a sub-round."""
         if not sub_round:  # what is queued for a sweep changes no more
-            self.starts = self.own["starts"].get()[::BINS].tolist()
+            self.starts = self.local["starts"].get()[::BINS].tolist()
         begin, end = self.starts[sub_round : sub_round + 2]
         # Found once for all columns: the host waits for how many there are.
-        moves = (self.own["proposed"][begin:end] != NONE).nonzero()[0]
-        held = [name for name in GATHERED if name in self.own]
-        columns = [self.own[name][begin:end].take(moves) for name in held]
+        moves = (self.local["proposed"][begin:end] != NONE).nonzero()[0]
+        held = [name for name in GATHERED if name in self.local]
+        columns = [self.local[name][begin:end].take(moves) for name in held]
         count = self.link.gather(columns, [self.everyones[name] for name in held])
         starts = np.zeros(rules.SUB_ROUNDS * BINS + 1, np.uint32)
         starts[(sub_round + 1) * BINS] = count
@@ -236,10 +236,10 @@ class LinkGate:
 
     def activated(self) -> None:
         """Unite what all devices have activated."""
-        self.link.or_bits(self.own["activated"])
+        self.link.or_bits(self.local["activated"])
 
     def complete(self, arrays: Sequence[Any], each: int = 1) -> None:
-        """Complete an array of which each device has the `each` values of its own vertices."""
+        """Complete an array of which each device has the `each` values of its local vertices."""
         (array,) = arrays
         self.link.gather([array[each * self.share.first : each * self.share.last]], [array])
 
@@ -249,6 +249,6 @@ class LinkGate:
 
     def free(self) -> None:
         """Free the arrays."""
-        self.own.clear()
+        self.local.clear()
         self.everyones.clear()
         self.share.memory.free(*self.names)

@@ -24,12 +24,12 @@ from louvain_um.gpu.runtime.launch import Launch
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.options import Options
 
-OWN: Final = layout(
+LOCAL: Final = layout(
     n=np.int64, first=np.int64, last=np.int64,
     **pointers("active", "next_active", "starts", "control"),
     salt=np.uint32, sub_rounds=np.uint32,
 )  # fmt: skip
-"""`Own` of ranks.cu."""
+"""`Local` of ranks.cu."""
 
 SHOWN: Final = layout(**pointers("queue", "proposed", "starts", "activated", "weight_to_target"))
 """`Shown` of ranks.cu."""
@@ -45,27 +45,27 @@ class Worker:
         self.kernels = {name: Launch("ranks", name, types, most=most) for name in names}
         keys = rules.SUB_ROUNDS * BINS + 1
         self.starts = memory.empty("starts", "scratch", keys, np.uint32)
-        self.hubs = HubTables(memory, share.own)
+        self.hubs = HubTables(memory, share.local)
         self.control = new_control(memory)
         self.names = ["starts", "control"]
         self.shown: Any = None
-        self.own: Struct
+        self.local: Struct
         self.rule: Struct
 
     def prepare(self, rule: Struct, salt: Any, active: Any = None, next_active: Any = None) -> None:
         """Set the arguments that kernels share."""
         self.rule = rule
         share = self.share
-        self.own = Struct(
-            OWN,
+        self.local = Struct(
+            LOCAL,
             n=share.level.vertices, first=share.first, last=share.last, active=active,
             next_active=next_active, starts=self.starts, control=self.control, salt=salt,
             sub_rounds=rules.SUB_ROUNDS,
         )  # fmt: skip
 
     def run(self, name: str, *arguments: Any) -> None:
-        """Launch a kernel that decides for own vertices."""
-        self.kernels[name](self.rule.argument, self.own.argument, *arguments)
+        """Launch a kernel that decides for local vertices."""
+        self.kernels[name](self.rule.argument, self.local.argument, *arguments)
 
     def apply(self, name: str, devices: int, sub_round: int) -> None:
         """Launch a kernel that applies what all devices propose."""
@@ -102,7 +102,7 @@ def move_shared(
     link: Link | None = None,
 ) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any."""
-    names = "begin_shared", "queue_own", "move_round", "apply_round", "merge_active"
+    names = "begin_shared", "queue_local", "move_round", "apply_round", "merge_active"
     level = shares[0].level
     workers, shown = list[Worker](), list[dict[str, Any]]()
     for share in turns(shares):
@@ -131,8 +131,8 @@ def move_shared(
         prunes = rules.prunes(level.start is None, iteration)
         gate.mark()
         for worker, _ in zip(workers, turns(shares), strict=True):
-            worker.own.set(salt=salt)
-            worker.run("queue_own")
+            worker.local.set(salt=salt)
+            worker.run("queue_local")
         moved = NONE
         for r in range(rules.SUB_ROUNDS):
             for worker, _ in zip(workers, turns(shares), strict=True):
@@ -148,7 +148,7 @@ def move_shared(
         if prunes:
             gate.activated()
             for worker, _ in zip(workers, turns(shares), strict=True):
-                active = np.uint64(worker.own.value("active"))
+                active = np.uint64(worker.local.value("active"))
                 worker.kernels["merge_active"](n, active, worker.shown, np.uint32(devices))
         gate.mark()
         # Waits for all devices, which have read what they need of each other's memory.
@@ -189,10 +189,10 @@ def refine_shared(
     salt = rules.salt(shares[0].level.cycle, rules.REFINE_SWEEP, options.seed)
     for share in turns(shares):
         rule = start_refinement(share.memory, share.level, options, total)
-        worker = Worker(share, "weigh_own", "refine_round", "join_round")
+        worker = Worker(share, "weigh_local", "refine_round", "join_round")
         worker.names.extend(REFINE_ARRAYS)
         worker.prepare(rule, salt)
-        worker.run("weigh_own")
+        worker.run("weigh_local")
         workers.append(worker)
         names = "queue", "proposed", "weight_to_target"
         shown.append({name: share.memory.live[name] for name in names} | {"starts": worker.starts})

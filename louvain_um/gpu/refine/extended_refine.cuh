@@ -1,5 +1,5 @@
 // The extended rule of refinement: second masses, and weights that may be negative.
-// louvain_um/cpu/refine.py is the twin.
+// louvain_um/cpu/refine.py is the counterpart.
 #pragma once
 #include "extended_rule.cuh"
 #include "refine_rule.cuh"
@@ -63,7 +63,7 @@ struct ExtendedRefineRule : RefineRule<W, A> {
     return it;
   }
 
-  __device__ __forceinline__ void settle(u32 i, const Vertex&, Choice best, A, A best_weight,
+  __device__ __forceinline__ void propose(u32 i, const Vertex&, Choice best, A, A best_weight,
                                          Tally&) const {
     this->proposed[i] = best.community;
     this->weight_to_target[i] = best_weight;

@@ -1,7 +1,7 @@
 // Leiden's refinement of one level in one cooperative launch.
 //
 // Source: Traag, Waltman and van Eck 2019, §3, with the best candidate in place of a random one, in
-// sub-rounds of frozen state. louvain_um/cpu/refine.py is the twin.
+// sub-rounds of frozen state. louvain_um/cpu/refine.py is the counterpart.
 //
 // Inside each community every vertex starts alone. Only a vertex still alone may join a
 // sub-community of its community, and a sub-community of one vertex may be joined only in a
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(THREADS, 5)
       continue;
     }
     if (queues) {
-      // Idle vertices are not settled, so their proposals must say already that they stay.
+      // Idle vertices are not proposed for, so their proposals must say already that they stay.
       for (i64 i = thread; i < starts[queued * BINS]; i += threads) s.proposed[i] = EMPTY;
       grid_sync(barrier);
     }

@@ -96,7 +96,7 @@ struct RefineRule {
     return it;
   }
 
-  __device__ __forceinline__ void settle(u32 i, const Vertex&, Choice best, A, A best_weight,
+  __device__ __forceinline__ void propose(u32 i, const Vertex&, Choice best, A, A best_weight,
                                          Tally&) const {
     proposed[i] = best.community;
     weight_to_target[i] = best_weight;

@@ -11,7 +11,7 @@
 #define THREADS 256
 #define BOUNDS __launch_bounds__(THREADS, 4)
 // Arcs that a warp takes at a time.
-#define STRETCH_ARCS 1024
+#define RANGE_ARCS 1024
 
 // Visits all arcs, 32 rows per warp: visit(arc, v) with v the arc's source, or with arc -1.
 template <class W, class F>
@@ -27,22 +27,22 @@ __device__ __forceinline__ void visit_rows(i64 n, const i64* offsets, const W* w
   }
 }
 
-// The same where rows follow each other and begin where offsets of 64 bits say: one stretch of arcs
+// The same where rows follow each other and begin where offsets of 64 bits say: one range of arcs
 // per warp.
 template <class W, class F>
 __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W* weights,
                                                F visit) {
   if constexpr (lengths_in_offsets<W> || same<W, PackedOffsets32>)
     return visit_rows(n, offsets, weights, visit);
-  const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
-  for (i64 low = grid_thread() / WARP * stretch; low < arcs;
-       low += grid_threads() / WARP * stretch) {
+  const i64 arcs = offsets[n], range = warp_range(arcs, RANGE_ARCS);
+  for (i64 low = grid_thread() / WARP * range; low < arcs;
+       low += grid_threads() / WARP * range) {
     u32 mine = 0;
     auto source = [&](i64 v) {
       mine = v;
       return offsets[v];
     };
-    walk_rows(offsets, find_row(offsets, 0, n, low), n, low, min(low + stretch, arcs), source,
+    walk_rows(offsets, find_row(offsets, 0, n, low), n, low, min(low + range, arcs), source,
               [&](const i64* at, const u32* owner, i64) {
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) visit(at[d], __shfl_sync(FULL, mine, owner[d]));
@@ -250,14 +250,14 @@ __global__ void BOUNDS survey_degrees(i64 n, const i64* offsets, u64 hub_degree,
 // Targets are ascending within a row.
 __global__ void BOUNDS sample_wedges(i64 wedges, const i64* offsets, const u32* targets, i64 arcs,
                                      const double* draws, u64* stats) {
-  u64 apart = 0, joined = 0;
+  u64 pairs = 0, joined = 0;
   for (i64 i = grid_thread(); i < wedges; i += grid_threads()) {
     const u32 centre = targets[(i64)(draws[i] * arcs)];
     const i64 row = offsets[centre], degree = offsets[centre + 1ll] - row;
     const i64 first = (i64)(draws[wedges + i] * degree);
     const i64 second = (i64)(draws[2 * wedges + i] * degree);
     if (first == second) continue;
-    ++apart;
+    ++pairs;
     u32 u = targets[row + first], v = targets[row + second];
     if (offsets[u + 1ll] - offsets[u] > offsets[v + 1ll] - offsets[v]) {
       const u32 longer = u;
@@ -267,10 +267,10 @@ __global__ void BOUNDS sample_wedges(i64 wedges, const i64* offsets, const u32* 
     const i64 low = offsets[u], high = offsets[u + 1ll];
     joined += targets[low + last_at_most(targets + low, (u32)(high - low), v)] == v;
   }
-  apart = block_sum(apart);
+  pairs = block_sum(pairs);
   joined = block_sum(joined);
   if (threadIdx.x == 0) {
-    atomicAdd(stats, apart);
+    atomicAdd(stats, pairs);
     atomicAdd(stats + 1, joined);
   }
 }

@@ -79,11 +79,11 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             **dict.fromkeys(
                 (
                     "begin_shared",
-                    "queue_own",
+                    "queue_local",
                     "move_round",
                     "apply_round",
                     "merge_active",
-                    "weigh_own",
+                    "weigh_local",
                     "refine_round",
                     "join_round",
                 ),
@@ -165,7 +165,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 ),
                 NO_TEMPLATE,
             ),
-            "settle_names": ANY_WEIGHTS,
+            "assign_names": ANY_WEIGHTS,
         },
         "ouroboros": {
             **dict.fromkeys(("clear_heap", "begin_heap", "move_heap", "survey_heap"), NO_TEMPLATE),

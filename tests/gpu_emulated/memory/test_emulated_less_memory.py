@@ -172,7 +172,7 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
         assert "labels" in run.memory.live
         assert all(name == "labels" or name.endswith(".0") for name in run.memory.live)
     assert np.array_equal(found.labels, one.labels)
-    if method == "louvain":  # Leiden's level 1 has no room in one hole
+    if method == "louvain":  # Leiden's level 1 has no room in one gap
         assert any("number_labels" in each for each in begun) == room
     small = [level for level in found.levels if level.arcs <= 1 << 10]
     launched = [kernel for _, kernel in kernels.launched]
@@ -280,7 +280,7 @@ def test_rows_grow_beside_the_kernel_that_fills_them(monkeypatch, detected):
 
 
 @pytest.mark.parametrize("room", [True, False])
-def test_few_arcs_of_many_vertices_take_one_launch_where_a_hole_holds_it(
+def test_few_arcs_of_many_vertices_take_one_launch_where_a_gap_holds_it(
     monkeypatch, detected, room
 ):
     cliques, inside = np.arange(0, 2400, 12), np.array(np.triu_indices(12, 1))

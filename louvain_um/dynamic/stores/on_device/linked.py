@@ -72,17 +72,17 @@ class DeviceLinked(Blocks, DeviceStore):
     @classmethod
     def _bytes_of_rows(cls, vertices: int) -> int:
         """Bytes of what finds the rows, of their order, and of how many arcs each has."""
-        return (ROW_BYTES + 4 * cls._holes()) * vertices
+        return (ROW_BYTES + 4 * cls._gaps()) * vertices
 
     @classmethod
-    def _holes(cls) -> bool:
-        """Whether deletions leave holes, so that rows have fewer arcs than entries."""
+    def _gaps(cls) -> bool:
+        """Whether deletions leave gaps, so that rows have fewer arcs than entries."""
         return cls.policy != DENSE
 
     @classmethod
     def _queued(cls, blocks: int) -> int:
         """Return the places of a queue for so many blocks: none where rows keep theirs."""
-        return 1 if cls._holes() else 1 << max(blocks - 1, 0).bit_length()
+        return 1 if cls._gaps() else 1 << max(blocks - 1, 0).bit_length()
 
     @property
     def held_blocks(self) -> int:
@@ -209,7 +209,7 @@ class DeviceLinked(Blocks, DeviceStore):
             self._sort()
 
     def _sort(self) -> None:
-        """Sort the rows that batches changed where they lie, holes last."""
+        """Sort the rows that batches changed where they lie, gaps last."""
         ids = self.xp.flatnonzero(self.ascending == 0).astype(np.uint32)
         if not len(ids):
             return
@@ -262,7 +262,7 @@ class DeviceLinked(Blocks, DeviceStore):
         self._afford(places + (self.frontier if self.pool else 0), self.weights)
         pool = self._new_pool(places, None if weights is None else weights.dtype)
         new_targets, new_weights = self._arrays(pool)
-        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32) if self._holes() else None
+        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32) if self._gaps() else None
         if n:
             self.device.launch(
                 "linked", "fill_linked", self.types, 32 * n, np.int64(n), offsets, targets,

@@ -79,7 +79,7 @@ class DeviceStore(DevicePools, ABC):
     """Whether arcs cannot go to the host: what does not fit the device is refused."""
     spans: Any
     live: Any
-    """Arcs of each row, if its span tells holes, too; else None."""
+    """Arcs of each row, if its span counts gaps, too; else None."""
     classes: Any
     ascending: Any = None
     """Whether each row in linked blocks is in order; else None."""
