@@ -226,7 +226,7 @@ class Plan:
     @property
     def launches_before(self) -> int:
         """The same if everything were copied to the device, part by part."""
-        return launches(self.in_core_bytes, self.limit)
+        return launches(self.in_core_bytes - 1, self.limit)  # what fits exactly takes one
 
     @property
     def blocks(self) -> int:

@@ -86,7 +86,7 @@ class ProgramPlan:
     @property
     def launches_before(self) -> int:
         """Launches of each kernel if everything were copied to the device, part by part."""
-        return launches(self.in_core_bytes, self.limit)
+        return launches(self.in_core_bytes - 1, self.limit)  # what fits exactly takes one
 
     @cached_property
     def device_bytes(self) -> dict[str, int]:

@@ -69,6 +69,8 @@ def test_a_plan_that_fits_needs_one_launch():
     array = ProgramArray(name="x", shape=1 << 20, reads=Stream(9))
     plan = lu.plan(Program(name="p", arrays=[array]), device_budget="8MiB", machine="h200")
     assert [(s.begin, s.end) for s in launches_for(plan, 1 << 20)] == [(0, 1 << 20)]
+    exact = lu.plan(plan.program, device_budget="100%", machine="h200")
+    assert (exact.launches_before, exact.launches) == (1, 1)
     with pytest.raises(OptionError, match="capacity"):
         launches_for({}, 3)
 
