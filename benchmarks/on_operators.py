@@ -55,15 +55,13 @@ def sssp(graph: Any, source: int, xp: Any = np) -> Any:
     return distances
 
 
-def multiply(u, v, w, arc, x, y):  # type: ignore[no-untyped-def]
-    y[u] += w * x[v]
+def product(u, v, w, arc, x):  # type: ignore[no-untyped-def]
+    return w * x[v]
 
 
 def spmv(graph: Any, x: Any, xp: Any = np) -> Any:
     """Return the product of the adjacency matrix, in integer weights, and a vector."""
-    y = x * loops_of(graph, xp)
-    advance(graph, None, multiply, x, y, returns=None, balanced=False)
-    return y
+    return x * loops_of(graph, xp) + advance(graph, None, product, x, returns="sums")
 
 
 def update(v, ranks, sums, shares, weights, damping, base):  # type: ignore[no-untyped-def]
@@ -80,11 +78,11 @@ def pagerank(
     ranks, shares = xp.full(n, 1 / n), xp.zeros(n)
     weights = spmv(graph, xp.ones(n), xp)
     filter(graph, None, update, ranks, ranks, shares, weights, 1.0, 0.0)
-    rounds, change = 0, tolerance + 1
+    rounds, change, dangling = 0, tolerance + 1, xp.flatnonzero(weights == 0)
     while change > tolerance and rounds < most:
-        before, sums = ranks.copy(), shares * loops
-        base = (1 - damping + damping * float(ranks[weights == 0].sum())) / n
-        advance(graph, None, multiply, shares, sums, returns=None, balanced=False)
+        before = ranks.copy()
+        base = (1 - damping + damping * float(ranks[dangling].sum())) / n
+        sums = shares * loops + advance(graph, None, product, shares, returns="sums")
         filter(graph, None, update, ranks, sums, shares, weights, damping, base)
         change = float(abs(ranks - before).sum())
         rounds += 1
@@ -109,8 +107,8 @@ def loops_of(graph: Any, xp: Any) -> Any:
 
 PARTS: Final[dict[str, tuple[Callable[..., Any], ...]]] = {
     "bfs": (bfs, reach),
-    "pagerank": (pagerank, update, spmv, multiply, loops_of),
-    "spmv": (spmv, multiply, loops_of),
+    "pagerank": (pagerank, update, spmv, product, loops_of),
+    "spmv": (spmv, product, loops_of),
     "sssp": (sssp, relax),
     "triangles": (triangles, found),
 }

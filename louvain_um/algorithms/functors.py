@@ -62,6 +62,8 @@ class Functor:
     function : function, or Cuda
     kinds : tuple of (str, bool)
         Types of further arguments, and whether they are arrays.
+    sums : bool
+        Whether numbers that it returns are added up; else it says whether something is kept.
     used : tuple
         What the function uses from around it, by name: numbers, or the identity of others.
     captured : mapping
@@ -76,6 +78,7 @@ class Functor:
     leading: tuple[str, ...]
     function: Any
     kinds: tuple[tuple[str, bool], ...]
+    sums: bool
     used: tuple[tuple[str, Any], ...]
     captured: Mapping[str, Any] = field(compare=False)
     answers: bool = field(default=True, compare=False)
@@ -83,8 +86,9 @@ class Functor:
 
     @classmethod
     def of(
-        cls, option: str, leading: tuple[str, ...], function: Any, arguments: tuple[Any, ...]
-    ) -> Self:
+        cls, option: str, leading: tuple[str, ...], function: Any, arguments: tuple[Any, ...], *,
+        sums: bool = False,
+    ) -> Self:  # fmt: skip
         """Return a functor for arguments as `taken` returns them, or refuse it."""
         function = getattr(function, "py_func", function)
         python = isinstance(function, types.FunctionType)
@@ -96,6 +100,7 @@ class Functor:
             leading=leading,
             function=function,
             kinds=tuple((each.dtype.name, bool(each.ndim)) for each in arguments),
+            sums=sums,
             used=tuple(
                 (name, (type(value), value) if isinstance(value, int | float) else id(value))
                 for name, value in sorted(captured.items())
@@ -115,6 +120,8 @@ class Functor:
         if not python:
             return found
         known = inferred(found)
+        if sums and not known.answers:
+            raise found.refused("it returns nothing; return a number to add up")
         return replace(found, answers=known.answers, names=known.names)
 
     @property

@@ -5,7 +5,8 @@ with an arc, a vertex or a common neighbour is a *functor*: a Python function of
 arrays come as further arguments: bool, int32, uint32, int64, float32 or float64, of one dimension.
 Functors run side by side, in no order. They change arrays in place; what several may change at once
 is changed by `atomic_add`, `atomic_min` and `atomic_max`, which return the entry as it was. A
-functor returns whether a vertex is kept; one that returns nothing keeps all. Operators run where
+functor returns whether a vertex is kept, or a number to add up; one that returns nothing keeps all.
+Operators run where
 their arrays are: Numba compiles functors for arrays of NumPy; for those of CuPy they are translated
 to CUDA C++, or are CUDA C++ (`Cuda`).
 
@@ -17,9 +18,12 @@ expressions; ``min``, ``max``, ``abs``, ``int``, ``float``, ``bool``, ``len``, `
 
 **Answers.** Integers wrap around at 64 bits; what is computed of uint32 alone is unsigned. Sums
 of integers, minima and maxima are the same in any order, hence on CPU and device, bit for bit; sums
-of floats by `atomic_add` depend on the order in their last places. With ``balanced=False`` one
-thread follows a vertex's arcs, in order: what is added to entries of `u` needs no atomics, and is
-the same everywhere. ``math.exp`` and ``math.log`` may differ in the last place.
+of floats by `atomic_add` depend on the order in their last places; with ``returns="sums"`` floats
+are added in an order that the length of a row decides, and are the same everywhere. With
+``balanced=False`` one thread follows a vertex's arcs, in order: what is done to entries of `u`
+needs no atomics, and is the same everywhere, too. Minima and maxima compare the values given; what
+the type of an array cannot hold wraps around when it is stored. ``math.exp`` and ``math.log`` may
+differ in the last place.
 
 **Errors.** A divisor of 0, a place outside an array and, on the CPU, whatever a functor raises end
 in an error. Arrays may have been changed by then.
@@ -49,9 +53,9 @@ def advance(
     frontier: ArrayLike | None,
     visit: Any,
     *arguments: Any,
-    returns: Literal["unique", "all"] | None = "unique",
+    returns: Literal["unique", "all", "sums"] | None = "unique",
     balanced: bool = True,
-) -> NDArray[np.uint32] | None:
+) -> Any:
     """Follow every arc of a frontier.
 
     Parameters
@@ -64,17 +68,20 @@ def advance(
         Called with ``u`` and ``v``, the ends of an arc, ``w``, its integer weight, ``arc``, its
         place in ``graph.targets``, and the arguments.
     *arguments : arrays and numbers
-    returns : {"unique", "all"} or None
+    returns : {"unique", "all", "sums"} or None
         What is returned: targets that the functor keeps, once each, or as often as they are kept;
-        or nothing, which takes least time.
+        for each vertex of the frontier the sum of what the functor returns for its arcs; or
+        nothing, which takes least time.
     balanced : bool
         Whether threads share the arcs of a vertex. If not, one thread follows them, in order, which
-        takes less time where vertices have few arcs.
+        takes less time where vertices have few arcs, and as long as the arcs of a hub one after
+        the other where one has many. Threads share the arcs of hubs for sums in any case.
 
     Returns
     -------
-    uint32[k] or None
-        The next frontier, ascending if unique, else in the order of arcs; of CuPy if arrays are.
+    uint32[k], float64[k] or None
+        The next frontier, ascending if unique, else in the order of arcs; sums; of CuPy if arrays
+        are.
 
     Raises
     ------
@@ -95,28 +102,28 @@ def advance(
     ...     frontier = advance(g, frontier, relax, d)
     >>> d.tolist()
     [0, 5, 6]
+    >>> advance(g, None, lambda u, v, w, arc, d: w * d[v], d, returns="sums").tolist()
+    [79.0, 6.0, 5.0]
     """
-    if returns not in ("unique", "all", None):
-        raise OptionError("returns", returns, "must be 'unique', 'all' or None")
+    if returns not in ("unique", "all", "sums", None):
+        raise OptionError("returns", returns, "must be 'unique', 'all', 'sums' or None")
     check_switch("balanced", balanced)
     xp, engine, rows = side_of(graph, frontier, arguments)
-    given = taken(arguments, xp)
-    functor = Functor.of("visit", ("u", "v", "w", "arc"), visit, given)
+    given, sums = taken(arguments, xp), returns == "sums"
+    functor = Functor.of("visit", ("u", "v", "w", "arc"), visit, given, sums=sums)
     items = vertices_of(frontier, rows.n_vertices, xp)
+    if sums:
+        return engine.sum_arcs(functor, given, rows, items, whole=frontier is None)
     before = xp.zeros(len(items) + 1, np.int64)
-    if balanced or returns:
-        before[1:] = xp.cumsum(rows.ends[items] - rows.begins[items])
-    arcs = int(before[-1])
-    out = xp.full(arcs, EMPTY, np.uint32) if returns else None
-    marks = xp.zeros(rows.n_vertices, np.uint32) if returns == "unique" else None
+    if balanced or returns == "all":
+        xp.cumsum(rows.ends[items] - rows.begins[items], out=before[1:])
+    out = xp.full(int(before[-1]), EMPTY, np.uint32) if returns == "all" else None
+    marks = xp.zeros(rows.n_vertices, np.bool_) if returns == "unique" else None
     if len(items):
         engine.visit_arcs(functor, given, rows, items, before, balanced, out, marks)
-    if out is None:
-        return None
-    found: NDArray[np.uint32] = out[out != EMPTY]
-    if returns == "unique":
-        found.sort()
-    return found
+    if marks is not None:
+        return xp.flatnonzero(marks).astype(np.uint32)
+    return None if out is None else out[out != EMPTY]
 
 
 def filter(
@@ -248,7 +255,8 @@ def vertices_of(given: Any, n: int, xp: Any) -> Any:
         return items.astype(np.uint32)
     if items.dtype.kind not in "iu":
         raise GraphError(f"vertices must be whole numbers, not {items.dtype}")
-    low, high = int(items.min()), int(items.max())
+    low = int(items.min()) if items.dtype.kind == "i" else 0
+    high = int(items.max())
     if low < 0 or high >= n:
         wrong = low if low < 0 else high
         raise GraphError(f"{wrong} is no vertex; vertices are 0 … {n - 1}")

@@ -87,6 +87,35 @@ def test_threads_change_nothing(case):
     assert answers[0] == answers[1]
 
 
+@pytest.mark.parametrize(("function", "arguments"), user_functors.TERMS)
+def test_sums_are_those_of_python(function, arguments):
+    graph = rmat(7, edge_factor=9, weights="uniform", seed=2).graph
+    given = user_functors.arguments_of(user_functors.Case(function, arguments), graph.n_vertices)
+    for frontier in (None, [5, 0, 5, 1], []):
+        found = advance(graph, frontier, function, *given, returns="sums")
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, user_functors.summed(graph, frontier, function, given))
+    with given_threads(4):
+        many = advance(graph, None, function, *given, returns="sums")
+    assert many.tobytes() == advance(graph, None, function, *given, returns="sums").tobytes()
+
+
+def test_extremes_compare_the_values_given():
+    x, small, large, low, high = user_functors.beyond_arguments(200)
+    graph = lu.Graph.from_edges([0], [1], n_vertices=200)
+    before = [array.tolist() for array in (small, large, low, high)]
+    filter(graph, None, user_functors.beyond, x, small, large, low, high)
+    for old, array, beats in zip(
+        before, (small, large, low, high), ("__gt__", "__gt__", "__lt__", "__lt__"), strict=True
+    ):
+        best = max if beats == "__gt__" else min
+        held = x.astype(array.dtype).tolist()  # wraps around
+        assert array.tolist() == [
+            best(a, h) if getattr(value, beats)(a) else a
+            for a, value, h in zip(old, x.tolist(), held, strict=True)
+        ]
+
+
 @FEW
 @given(graphs(), st.booleans())
 def test_shortest_paths_by_advancing(graph, balanced):
@@ -257,6 +286,8 @@ def test_bad_calls():
             filter(TRIPLE, frontier, lambda v: True)
     with pytest.raises(OptionError, match="returns must be"):
         advance(TRIPLE, None, relax, x, returns="some")
+    with pytest.raises(OptionError, match="it returns nothing; return a number to add up"):
+        advance(TRIPLE, None, weigh, x, returns="sums")
     with pytest.raises(OptionError, match="balanced must be"):
         advance(TRIPLE, None, relax, x, balanced="no")
     for pairs in ([0, 1], [(0, 3)], [(0.5, 1)], [(0, 1), (1,)]):

@@ -94,6 +94,34 @@ def named(u, v, w, arc, q, least, most):
     return atomic_min(least, q[name], name) > name and q[u] + w > 3
 
 
+def beyond(v, x, small, large, low, high):
+    """Values that the types of these arrays cannot hold."""
+    atomic_max(small, v, x[v])
+    atomic_max(large, v, x[v])
+    atomic_min(low, v, x[v])
+    atomic_min(high, v, x[v])
+
+
+def signed_term(u, v, w, arc, x, y):
+    return x[u] - w if x[v] > 3 else x[v] * 7
+
+
+def mixed_term(u, v, w, arc, y, z):
+    if v % 3:
+        return y[v] * w
+    return z[u]
+
+
+TERMS = [
+    (lambda u, v, w, arc, x, y: w * y[v], "xy"),
+    (signed_term, "xy"),
+    (mixed_term, "yz"),
+    (lambda u, v, w, arc, q, x: q[v] > x[u], "qx"),
+    (lambda u, v, w, arc, q, x: q[v], "qx"),
+]
+"""Functors whose answers are added up, and their arguments."""
+
+
 class Case(NamedTuple):
     """A functor of arcs, what its arguments hold, and whether threads may share a vertex's arcs."""
 
@@ -132,6 +160,29 @@ def arguments_of(case, n, xp=np):
         "M": np.zeros(n, np.uint32),
     }
     return [2.5 if name == "2" else xp.asarray(made[name]) for name in case.arguments]
+
+
+def summed(graph, frontier, function, arguments):
+    """Return what `advance` adds up, in plain Python: 32 parts, which are added in a tree."""
+    found = []
+    for u in range(graph.n_vertices) if frontier is None else frontier:
+        parts = np.zeros(32)
+        for k, arc in enumerate(range(int(graph.offsets[u]), int(graph.offsets[u + 1]))):
+            w = 1 if graph.weights is None else int(graph.weights[arc])
+            parts[k % 32] += float(function(int(u), int(graph.targets[arc]), w, arc, *arguments))
+        while len(parts) > 1:
+            parts = parts[: len(parts) // 2] + parts[len(parts) // 2 :]
+        found.append(parts[0])
+    return np.array(found)
+
+
+def beyond_arguments(n, xp=np):
+    """Return values, and arrays that cannot hold them all."""
+    rng = np.random.default_rng(n)
+    pool = np.array([-(2**40), -(2**31) - 1, -7, -1, 0, 3, 2**31 + 5, 2**32 - 1, 2**32 + 3])
+    x, old = rng.choice(pool, n), rng.integers(0, 9, n)
+    kinds = np.int64, np.uint32, np.int32, np.uint32, np.int32
+    return [xp.asarray(a.astype(kind)) for a, kind in zip((x, *4 * [old]), kinds, strict=True)]
 
 
 def arithmetic(v, x, y, out):

@@ -30,10 +30,14 @@ GRAPHS = {
     "wide": lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 3], [1 << 40, 3, 4, 9]),
 }
 VISIT, KEEP, PAIR = ("u", "v", "w", "arc"), ("v",), ("a", "b", "c")
+SUM = "sum", *VISIT
 
 # Names need not be those of the operator's parameters, and functions may begin in one line.
 PICKED = [lambda v, x: x[v] > 40 or x[v] % 3 == 0, lambda one, x: 0 <= one < x[one]]
 BY_HAND = Cuda("atomicAdd((u64*)sums + v, x[u] * w); return x[v] > 20;", "x", "sums")
+
+
+ADDED_BY_HAND = Cuda("return w * 0.5 - y[v];", "y")
 
 
 def divides(v, x):
@@ -123,8 +127,12 @@ def functors():
     for case in user_functors.CASES:
         yield case.function, VISIT, user_functors.arguments_of(case, 1)
     yield BY_HAND, VISIT, [x, x]
+    for function, arguments in user_functors.TERMS:
+        yield function, SUM, user_functors.arguments_of(user_functors.Case(function, arguments), 1)
+    yield ADDED_BY_HAND, SUM, [np.zeros(1)]
     for function in (*PICKED, divides, outside, endless):
         yield function, KEEP, [x]
+    yield user_functors.beyond, KEEP, user_functors.beyond_arguments(1)
     yield user_functors.arithmetic, KEEP, [x, x, x]
     yield user_functors.unsigned_arithmetic, KEEP, [np.zeros(1, np.uint32), x, x]
     reals = [np.zeros(1), np.zeros(1, np.float32)]
@@ -142,7 +150,8 @@ class Kernels:
         text += ["namespace plain {", '#include "operators.cu"', "}"]
         names = ['{"list_blocks", launch_of(plain::list_blocks)}']
         for k, (function, leading, arguments) in enumerate(functors()):
-            front = written(Functor.of("visit", leading, function, taken(tuple(arguments), np)))
+            named, given = leading[leading[0] == "sum" :], taken(tuple(arguments), np)
+            front = written(Functor.of("visit", named, function, given, sums=leading is SUM))
             self.known[front] = k
             text += [f"namespace n{k} {{", front, '#include "operators.cu"', "}"]
             kernels = {
@@ -150,6 +159,11 @@ class Kernels:
                     f"visit_arcs<{weights}, {rows}, "
                     for weights in ("Unweighted", "u32", "u64")
                     for rows in ("RowView", "LinkedRows", "ListedRows")
+                ],
+                SUM: [
+                    f"sum_arcs<{weights}, {rows}, "
+                    for weights in ("Unweighted", "u32", "u64")
+                    for rows in ("RowView", "LinkedRows")
                 ],
                 KEEP: ["keep_items<"],
                 PAIR: [f"visit_common<{rows}, " for rows in ("RowView", "LinkedRows")],
@@ -218,6 +232,36 @@ def test_advance(device, name, form, returns):
                     assert kept.tolist() == here.tolist()
             for ours, theirs in zip(found, expected, strict=True):
                 assert np.asarray(ours).tobytes() == np.asarray(theirs).tobytes(), case
+
+
+@pytest.mark.parametrize("form", ["whole", "gapped", "pages:page=32", "vine:block=3"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sums(device, name, form):
+    graph, linked = GRAPHS[name], form not in ("whole", "gapped")
+    graph = Gapped(graph) if form == "gapped" else graph
+    there, n = Linked(graph, form) if linked else There(graph), graph.n_vertices
+    graph = there.graph if linked else graph
+    frontier = np.random.default_rng(1).integers(0, n, n // 2 + 1)
+    for function, letters in user_functors.TERMS:
+        case = user_functors.Case(function, letters)
+        here, given = (user_functors.arguments_of(case, n, each) for each in (np, device))
+        for some in (frontier, None, []):
+            expected = advance(graph, some, function, *here, returns="sums")
+            found = advance(there, some, function, *given, returns="sums")
+            assert found.tobytes() == expected.tobytes()
+    y = np.arange(n) / 8
+    found = advance(there, None, ADDED_BY_HAND, device.asarray(y), returns="sums")
+    expected = advance(graph, None, lambda u, v, w, arc, y: w * 0.5 - y[v], y, returns="sums")
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_values_that_arrays_cannot_hold(device):
+    graph = lu.Graph.from_edges([0], [1], n_vertices=200)
+    here, there = (user_functors.beyond_arguments(200, each) for each in (np, device))
+    filter(graph, None, user_functors.beyond, *here)
+    filter(There(graph), None, user_functors.beyond, *there)
+    for ours, theirs in zip(there, here, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_functor_in_cuda(device):

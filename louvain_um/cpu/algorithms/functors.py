@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError
 from louvain_um.core import intrinsics, parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.cpu.algorithms import operators
-from louvain_um.cpu.algorithms.operators import SERIAL_ARCS, STRETCH, arrays, claim_rows
+from louvain_um.cpu.algorithms.operators import PARTS, SERIAL_ARCS, STRETCH, arrays, claim_rows
 from louvain_um.cpu.walk import INLINE, after, piece_of, row
 
 inlined: Any = njit(**INLINE)  # type: ignore[call-overload]
@@ -24,6 +24,7 @@ released: Any = njit(nogil=True, _nrt=False)  # type: ignore[call-overload]
 """Not cached on disk, where an index would name functions of users."""
 
 advance: Final = inlined(operators.advance.py_func)
+sum_row: Final = inlined(operators.sum_row.py_func)
 
 KEPT: Final = 64
 """Functors whose kernels are kept."""
@@ -70,8 +71,17 @@ def visit_arcs(functor, arguments, rows, frontier, before, balanced, out, marks)
     _run(
         functor, "over_arcs" if balanced else "over_rows", threads, arrays(rows), frontier, before,
         np.zeros(1, np.int64), arguments, none if out is None else out,
-        none if marks is None else marks,
+        np.empty(0, np.bool_) if marks is None else marks,
     )  # fmt: skip
+
+
+def sum_arcs(functor, arguments, rows, frontier, *, whole):
+    """Return the sums of what a functor returns for the arcs of each item of a frontier."""
+    sums, counter = np.empty(len(frontier)), np.zeros(1, np.int64)
+    threads = parallel.default_threads() if len(frontier) > STRETCH else 1
+    parts = np.empty((threads, PARTS))
+    _run(functor, "over_sums", threads, arrays(rows), frontier, counter, arguments, parts, sums)
+    return sums
 
 
 def keep_items(functor, arguments, frontier):
@@ -114,6 +124,13 @@ def line_of(error):
     calls = [f"{line[4:]} is unknown to it" for line in lines if line.startswith(">>> ")]
     reasons = [reason for reason in reasons if not reason.startswith("Failed in")]
     return [*reasons, *calls, *begun, type(error).__name__][0]
+
+
+@inlined
+def ends_of(rows, u, arc):
+    """Return what a functor is told of an arc: its ends, weight and place."""
+    w = np.int64(rows[3][arc]) if len(rows[3]) > 0 else np.int64(1)
+    return np.int64(u), np.int64(rows[2][arc]), w, np.int64(arc)
 
 
 class Inferred(NamedTuple):
@@ -169,19 +186,22 @@ def _kernels(functor):
             call(*(leading + arguments))
             return True
 
-    zero, one, one64 = np.uint32(0), np.uint32(1), np.uint64(1)
+    one64 = np.uint64(1)
 
     @inlined
     def visit(state, u, arc, k):
         rows, arguments, out, marks = state
         v = rows[2][arc]
-        w = np.int64(rows[3][arc]) if len(rows[3]) > 0 else np.int64(1)
-        if not kept((np.int64(u), np.int64(v), w, np.int64(arc)), arguments) or len(out) == 0:
-            return
-        if len(marks) == 0 or (
-            marks[v] == 0 and intrinsics.compare_and_swap(marks, v, zero, one) == 0
-        ):
-            out[k] = v
+        if kept(ends_of(rows, u, arc), arguments):
+            if len(marks) > 0:
+                marks[v] = True
+            elif len(out) > 0:
+                out[k] = v
+
+    @inlined
+    def number(state, u, arc):
+        rows, arguments = state
+        return np.float64(call(*(ends_of(rows, u, arc) + arguments)))
 
     @released
     def over_arcs(t, threads, rows, frontier, before, counter, arguments, out, marks):
@@ -200,6 +220,14 @@ def _kernels(functor):
                         visit(state, u, arc, k)
                         k += 1
                     piece = after(rows, piece)
+            low, high = claim_rows(counter, len(frontier), STRETCH)
+
+    @released
+    def over_sums(t, threads, rows, frontier, counter, arguments, parts, sums):
+        low, high = claim_rows(counter, len(frontier), STRETCH)
+        while low < high:
+            for i in range(low, high):
+                sums[i] = sum_row(rows, frontier[i], parts[t], number, (rows, arguments))
             low, high = claim_rows(counter, len(frontier), STRETCH)
 
     @released
@@ -243,6 +271,6 @@ def _kernels(functor):
             low, high = claim_rows(counter, len(pairs), STRETCH)
 
     return {
-        "over_arcs": over_arcs, "over_rows": over_rows, "over_items": over_items,
-        "over_pairs": over_pairs,
+        "over_arcs": over_arcs, "over_rows": over_rows, "over_sums": over_sums,
+        "over_items": over_items, "over_pairs": over_pairs,
     }  # fmt: skip

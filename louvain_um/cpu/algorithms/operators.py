@@ -24,6 +24,9 @@ STRETCH = 512
 ARCS = 4096
 """Arcs of a frontier that a thread claims at a time: rows are cut, so that hubs are shared."""
 
+PARTS = 32
+"""Partial sums of a row."""
+
 SERIAL_ARCS = 1 << 14
 """Arcs below which a second thread costs more than it saves."""
 
@@ -99,6 +102,33 @@ def intersect(rows, u, marked, visit, state):
                 found += 1
         piece = after(rows, piece)
     return found
+
+
+@kernel(**INLINE)
+def sum_row(rows, v, parts, load, state):
+    """Return the sum of load(state, v, arc) over a row, in an order that its length decides.
+
+    Arc k adds to part k mod `PARTS`, as a warp's lanes do, and parts are added in a tree.
+    """
+    begin, end = row(rows, v)
+    # Parts without arcs are 0, and add nothing: the tree starts at those that have some.
+    width = np.uint64(1)
+    while width < np.uint64(PARTS) and width < end - begin:
+        width <<= np.uint64(1)
+    parts[:width] = 0.0
+    piece, before = piece_of(rows, v), np.uint64(0)
+    while piece.arc < piece.stop:
+        for k in range(piece.stop - piece.arc):
+            part = (before + np.uint64(k)) % np.uint64(PARTS)
+            parts[part] += load(state, v, piece.arc + np.uint64(k))
+        before += piece.stop - piece.arc
+        piece = after(rows, piece)
+    half = width >> np.uint64(1)
+    while half:
+        for k in range(half):
+            parts[k] += parts[np.uint64(k) + half]
+        half >>= np.uint64(1)
+    return parts[0] + 0.0  # −0 becomes 0, as among parts without arcs
 
 
 @kernel()

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
-from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows
-from louvain_um.cpu.walk import after, piece_of, row
+from louvain_um.cpu.algorithms.operators import PARTS, STRETCH, arrays, claim_rows, sum_row
+from louvain_um.cpu.walk import INLINE, after, piece_of, row
 
 
 def pagerank(
@@ -106,10 +106,6 @@ def iterate(
     atomic_add(sums, 1, change)
 
 
-PARTS = 32
-"""Partial sums of a row: arc k of the row adds to part k mod 32, as a warp's lanes do."""
-
-
 def spmv(rows: Any, x: NDArray[np.float64], scale: float, threads: int) -> NDArray[np.float64]:
     """Return A x, float64[n], with weights divided by `scale`."""
     y = np.empty(rows.n_vertices, np.float64)
@@ -119,38 +115,25 @@ def spmv(rows: Any, x: NDArray[np.float64], scale: float, threads: int) -> NDArr
     return y
 
 
+@kernel(**INLINE)
+def product(state, v, arc):
+    """Return the product of an arc's weight and its target's entry."""
+    targets, weights, x = state
+    if len(weights) > 0:
+        return np.float64(weights[arc]) * x[targets[arc]]
+    return x[targets[arc]]
+
+
 @kernel()
 def multiply(t, threads, rows, loops, counter, x, unit, y):
     """Multiply unclaimed rows with x; a fixed order of additions, each rounded on its own."""
-    targets, weights = rows[2], rows[3]
-    n = len(y)
+    state = rows[2], rows[3], x
     parts = np.zeros(PARTS, np.float64)
-    low, high = claim_rows(counter, n, STRETCH)
+    low, high = claim_rows(counter, len(y), STRETCH)
     while low < high:
         for v in range(low, high):
-            begin, end = row(rows, v)
-            # Parts without arcs are 0, and add nothing: the tree starts at those that have some.
-            width = np.uint64(1)
-            while width < np.uint64(PARTS) and width < end - begin:
-                width <<= np.uint64(1)
-            parts[:width] = 0.0
-            piece, before = piece_of(rows, v), np.uint64(0)
-            while piece.arc < piece.stop:
-                for k in range(piece.stop - piece.arc):
-                    arc, part = piece.arc + np.uint64(k), (before + np.uint64(k)) % np.uint64(PARTS)
-                    if len(weights) > 0:
-                        parts[part] += np.float64(weights[arc]) * x[targets[arc]]
-                    else:
-                        parts[part] += x[targets[arc]]
-                before += piece.stop - piece.arc
-                piece = after(rows, piece)
-            half = width >> np.uint64(1)
-            while half:
-                for k in range(half):
-                    parts[k] += parts[np.uint64(k) + half]
-                half >>= np.uint64(1)
-            total = parts[0] + 0.0  # −0 becomes 0, as among parts without arcs
+            total = sum_row(rows, v, parts, product, state)
             if loops[v]:
                 total += np.float64(loops[v]) * x[v]
             y[v] = total * unit
-        low, high = claim_rows(counter, n, STRETCH)
+        low, high = claim_rows(counter, len(y), STRETCH)

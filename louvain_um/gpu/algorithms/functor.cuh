@@ -209,19 +209,30 @@ INLINE T replace(T* at, T value, bool less) {
 
 struct Sum {
   template <class T>
-  static INLINE T of(T* at, T value) {
+  static INLINE T whole(T* at, T value) {
     return atomicAdd(at, value);
   }
-  static INLINE i64 of(i64* at, i64 value) { return i64(atomicAdd((u64*)at, u64(value))); }
+  static INLINE i64 whole(i64* at, i64 value) { return i64(atomicAdd((u64*)at, u64(value))); }
+  template <class T, class V>
+  static INLINE T of(T* at, V value, int&) {
+    return whole(at, T(value));
+  }
 };
 template <bool LESS>
 struct Extreme {
   template <class T>
-  static INLINE T of(T* at, T value) {
+  static INLINE T whole(T* at, T value) {
     return LESS ? atomicMin(at, value) : atomicMax(at, value);
   }
-  static INLINE float of(float* at, float value) { return replace<u32>(at, value, LESS); }
-  static INLINE double of(double* at, double value) { return replace<u64>(at, value, LESS); }
+  static INLINE float whole(float* at, float value) { return replace<u32>(at, value, LESS); }
+  static INLINE double whole(double* at, double value) { return replace<u64>(at, value, LESS); }
+  // The value given decides, not what is left of it in the type of the array.
+  template <class T, class V>
+  static INLINE T of(T* at, V value, int& fault) {
+    const T old = *at;
+    if (!(LESS ? less(value, old, fault) : more(value, old, fault))) return old;
+    return whole(at, T(value));
+  }
 };
 typedef Extreme<true> Least;
 typedef Extreme<false> Most;
@@ -232,5 +243,5 @@ INLINE Joined<T, bool> change(const Array<T>& array, I at, V value, int& fault) 
   static_assert(Number<I>::whole, "places in arrays must be integers");
   static_assert(Number<V>::whole || !Number<T>::whole, "an array of integers takes no float");
   i64 i = i64(at);
-  return array.holds(i, fault) ? Way::of(array.data + i, T(value)) : T(0);
+  return array.holds(i, fault) ? Way::of(array.data + i, value, fault) : T(0);
 }

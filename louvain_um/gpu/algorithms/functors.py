@@ -43,6 +43,22 @@ def visit_arcs(
     )  # fmt: skip
 
 
+def sum_arcs(
+    functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, frontier: Any, *, whole: bool
+) -> Any:
+    """Return the sums of what a functor returns for the arcs of a frontier; see operators.cu."""
+    import cupy
+
+    if not whole:
+        rows = replace(rows, begins=rows.begins[frontier], ends=rows.ends[frontier])
+    sums = cupy.empty(len(frontier), np.float64)
+    _launch(
+        functor, f"sum_arcs<{rows.types}, {rows.kind}, Functor>", rows.argument(), frontier,
+        packed(arguments), sums,
+    )  # fmt: skip
+    return sums
+
+
 def listed(rows: DeviceRows, frontier: Any) -> DeviceRows:
     """Return linked rows with the blocks of a frontier listed."""
     import cupy
@@ -140,13 +156,14 @@ def written(functor: Any) -> str:
             pointer = kind.startswith("Array")
             kind = f"{kind[6:-1]}*" if pointer else kind
             lines.append(f"{kind} {name} = f{k}{'.data' * pointer};")
-        lines += ['#line 1 "functor"', functor.source.body, "return true;"]
+        end = f"return {0 if functor.sums else 1};"
+        lines += ['#line 1 "functor"', functor.source.body, end]
     else:
         code = functor.function.__code__
         given = [*(f"p{k}" for k in range(len(leading))), *(f"f{k}" for k in range(len(kinds)))]
         names = dict(zip(code.co_varnames, [*["i64"] * len(leading), *kinds], strict=False))
         names |= {name: joined(found) for name, found in functor.names.items()}
-        made = Translation(code, functor.captured, names, functor.answers)
+        made = Translation(code, functor.captured, names, functor.answers, sums=functor.sums)
         lines = [
             f"{names[name]} {made.places[name]} = {value};"
             for name, value in zip(code.co_varnames, given, strict=False)
@@ -154,8 +171,9 @@ def written(functor: Any) -> str:
         lines.append(made.text)
     body = "\n".join(lines)
     head = ", ".join(["int& fault", *leading])
+    kind = "double" if functor.sums else "bool"
     return (f'#define FUNCTOR\n#include "functor.cuh"\nstruct Functor {{\n{chr(10).join(fields)}\n'
-            f"INLINE bool operator()({head}) const {{\n{body}\n}}\n}};\n")  # fmt: skip
+            f"INLINE {kind} operator()({head}) const {{\n{body}\n}}\n}};\n")  # fmt: skip
 
 
 def joined(kinds: set[str]) -> str:

@@ -12,17 +12,21 @@ struct Functor {
 #endif
 
 // Visits the arcs of a frontier: by ranges of equal arcs, or each row by one thread, in order. out:
-// null, or EMPTY for each arc, in which the k-th arc's target is written if the functor answers yes;
-// with `marks`, n zeros, by one of the arcs of each target. before[i]: arcs of items before the i-th.
+// null, or EMPTY for each arc, in which the k-th arc's target is written if the functor answers yes.
+// marks: null, or false for each vertex, in which such targets are marked instead. before[i]: arcs of
+// items before the i-th, for `balanced` and `out`.
 template <class W, template <class> class Rows, class F>
 __global__ void BOUNDS visit_arcs(Rows<W> rows, const u32* frontier, i64 items, i64 balanced,
-                                  F functor, u32* out, u32* marks, const i64* before,
+                                  F functor, u32* out, bool* marks, const i64* before,
                                   int* fault) {
   int mine = 0;
   auto visit = [&](u32 u, i64 arc, i64 k) {
     const u32 v = rows.targets[arc];
-    if (!functor(mine, u, v, i64(rows.weight(arc)), arc) || !out) return;
-    if (!marks || (!marks[v] && !atomicExch(marks + v, 1u))) out[k] = v;
+    if (!functor(mine, u, v, i64(rows.weight(arc)), arc)) return;
+    if (marks)
+      marks[v] = true;
+    else if (out)
+      out[k] = v;
   };
   if (balanced) {
     advance(rows, frontier, items, before, visit);
@@ -37,6 +41,22 @@ __global__ void BOUNDS visit_arcs(Rows<W> rows, const u32* frontier, i64 items, 
       }
     }
   }
+  if (mine) *fault = mine;
+}
+
+// sums[i]: what the functor returns for the arcs of row i, of vertex frontier[i], in the order of
+// `fold_rows`.
+template <class W, template <class> class Rows, class F>
+__global__ void BOUNDS sum_arcs(Rows<W> rows, const u32* frontier, F functor, double* sums,
+                                int* fault) {
+  int mine = 0;
+  fold_rows(
+      rows, 0.0, [&](i64) { return true; },
+      [&](i64 i, i64 arc) -> double {
+        return functor(mine, frontier[i], rows.targets[arc], i64(rows.weight(arc)), arc);
+      },
+      [](double a, double b) { return __dadd_rn(a, b); },
+      [&](i64 i, double total) { sums[i] = __dadd_rn(total, 0.0); });
   if (mine) *fault = mine;
 }
 

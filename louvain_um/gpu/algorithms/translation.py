@@ -44,18 +44,23 @@ class Translation:
     captured : values that it uses from around it, by name
     names : C++ types of parameters and other names; those of arrays end in ``>``
     answers : whether it returns values
+    sums : whether these are added up; else they say whether something is kept
     """
 
     def __init__(
-        self, code: CodeType, captured: Mapping[str, Any], names: Mapping[str, str], answers: bool
-    ) -> None:
+        self, code: CodeType, captured: Mapping[str, Any], names: Mapping[str, str], answers: bool,
+        *, sums: bool = False,
+    ) -> None:  # fmt: skip
+        self.returned = self.value if sums else self.truth
         self.captured, self.names, self.answers, self.loops = captured, names, answers, 0
         self.places = {name: f"v{k}" for k, name in enumerate(names)}
         node = definition(code)
         parameters = code.co_varnames[: code.co_argcount]
         declared = [f"{names[n]} {self.places[n]} = 0;" for n in names if n not in parameters]
         if isinstance(node, ast.Lambda):
-            lines = [f"return {self.truth(node.body)};" if answers else f"{self.value(node.body)};"]
+            lines = [
+                f"return {self.returned(node.body)};" if answers else f"{self.value(node.body)};"
+            ]
         else:
             lines = list(self.block(node.body))
         self.text = "\n".join([*declared, *lines, f"return {str(not answers).lower()};"])
@@ -77,7 +82,7 @@ class Translation:
             case ast.Return(value=None | ast.Constant(value=None)):
                 yield f"return {str(not self.answers).lower()};"
             case ast.Return(value=ast.expr() as value):
-                yield f"return {self.truth(value)};"
+                yield f"return {self.returned(value)};"
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 yield "{"
                 yield from (f"const auto t{k} = {self.value(v)};" for k, v in enumerate(values))

@@ -136,6 +136,9 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 for weights in ANY_WEIGHTS
                 for rows in (*ANYWHERE, "ListedRows")
             ),
+            "sum_arcs": tuple(
+                f"{weights}, {rows}, Functor" for weights in ANY_WEIGHTS for rows in ANYWHERE
+            ),
             "list_blocks": NO_TEMPLATE,
             "keep_items": ("Functor",),
             "visit_common": tuple(f"{rows}, Functor" for rows in ANYWHERE),

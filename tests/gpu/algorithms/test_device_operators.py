@@ -82,6 +82,33 @@ def test_functors_do_what_they_do_on_the_cpu(gpu, name, returns):
                     assert cupy.asnumpy(ours).tobytes() == np.asarray(theirs).tobytes()
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sums_are_those_of_the_cpu(gpu, name):
+    import cupy
+
+    graph, n = GRAPHS[name], GRAPHS[name].n_vertices
+    frontier = np.random.default_rng(1).integers(0, n, n // 2)
+    for form in forms(graph):
+        for function, letters in user_functors.TERMS:
+            case = user_functors.Case(function, letters)
+            here, there = (user_functors.arguments_of(case, n, xp) for xp in (np, cupy))
+            for some in (frontier, None):
+                expected = advance(graph, some, function, *here, returns="sums")
+                found = advance(form, some, function, *there, returns="sums")
+                assert found.get().tobytes() == expected.tobytes()
+
+
+def test_values_that_arrays_cannot_hold(gpu):
+    import cupy
+
+    graph = lu.Graph.from_edges([0], [1], n_vertices=5000)
+    here, there = (user_functors.beyond_arguments(5000, xp) for xp in (np, cupy))
+    filter(graph, None, user_functors.beyond, *here)
+    filter(graph, None, user_functors.beyond, *there)
+    for ours, theirs in zip(there, here, strict=True):
+        assert np.array_equal(ours.get(), theirs)
+
+
 def test_filter_and_segmented_intersection(gpu):
     import cupy
 
