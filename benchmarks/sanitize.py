@@ -3,13 +3,14 @@
     compute-sanitizer --tool memcheck --report-api-errors no python benchmarks/sanitize.py 12
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10 --only "leiden Graph(106"
-    compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10 --changing rows,ouro-va-p
+    compute-sanitizer --tool racecheck python benchmarks/sanitize.py 6 --changing rows,pages
 
 Graphs: R-MAT of that scale, and of one less with weights; a mesh with a hub, also with weights
 whose sums take 64 bits; a larger mesh in core, for the aggregation of large levels; and a ring of
 cliques, which needs few iterations, in vertex blocks. Checks all labels against the CPU engine.
 `--changing` runs stores of changing graphs instead, whose contents are to be those of the CPU, and
-algorithms and operators on their rows, whose answers are.
+after batches that touch most rows algorithms and operators, whose answers are. Run it once without a
+tool before: what is compiled then is not compiled slowly.
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ def lowered(u, v, w, arc, least):  # type: ignore[no-untyped-def]
     return atomic_min(least, v, u) > u
 
 
+def halved(u, v, w, arc, x):  # type: ignore[no-untyped-def]
+    """Return half the product of an arc's weight and a target's entry."""
+    return 0.5 * w * x[v]
+
+
 def answers(graph: lu.DynamicGraph) -> list[Any]:
     """Return what algorithms and operators answer that walk rows on the device."""
     import cupy
@@ -70,8 +76,9 @@ def answers(graph: lu.DynamicGraph) -> list[Any]:
     for array, balanced in zip(least, (True, False), strict=True):
         advance(graph, None, lowered, array, balanced=balanced, returns=None)
     shared = segmented_intersection(graph, pairs)
+    sums = advance(graph, None, halved, cupy.arange(n), returns="sums")
     return [
-        *(array.get().tolist() for array in (*least, shared)),
+        *(array.get().tolist() for array in (*least, shared, sums)),
         *(lu.sssp(graph, 0, device="cuda")[k].tolist() for k in (0, 1)),
         lu.connected_components(graph, device="cuda").tolist(),
         lu.triangles(graph, device="cuda").tolist(),
@@ -94,7 +101,8 @@ def change(scale: int, stores: str) -> None:
                 for graph in (host, there):
                     graph.apply(insert=(u, v), delete=gone)
                 assert there.digest() == host.digest(), (store, weighted, count)
-                assert answers(there) == answers(host), (store, weighted, count)
+                if count >= min(n, 300):
+                    assert answers(there) == answers(host), (store, weighted, count)
                 gone = u, v
             there.compact()
             there.check()

@@ -43,6 +43,9 @@ from louvain_um.graph.graph import Graph
 WARMING = PaperGraph("small", "", 20_000, 200_000, None, 200)
 BATCHES = "10000,100000,1000000,10000000"
 
+KERNELS = "batches", "merge", "linked", "queued", "pagerank", "spmv", "triangles"
+"""Sources of the kernels that run on unweighted graphs."""
+
 MANY = 5_000_000
 """Vertices of graphs on which trials run once after one that warms up."""
 
@@ -229,6 +232,12 @@ def main() -> None:
     file = saved("stores", args.device, args.out)
     record = json.loads(file.read_text()) if file.exists() else {"graphs": {}, "results": []}
     record |= {"machine": machine(), "trials": record.get("trials", [])}
+    if args.device != "cpu":  # side by side; what runs first would compile one after the other
+        from louvain_um.gpu.runtime.compile import kernels
+        from louvain_um.gpu.runtime.kernel_list import types_of
+
+        units = ((source, types) for source in KERNELS for types in types_of(source))
+        kernels.prepare(unit for unit in units if not {"u32", "u64"} & {*unit[1].split(", ")})
     small = case_of(WARMING, [1000], 1, args.device)
     for store in stores:
         measured(small, store, args)
