@@ -9,8 +9,8 @@ Graphs: R-MAT of that scale, and of one less with weights; a mesh with a hub, al
 whose sums take 64 bits; a larger mesh in core, for the aggregation of large levels; and a ring of
 cliques, which needs few iterations, in vertex blocks. Checks all labels against the CPU engine.
 `--changing` runs stores of changing graphs instead, whose contents are to be those of the CPU, and
-after batches that touch most rows algorithms and operators, whose answers are. Run it once without a
-tool before: what is compiled then is not compiled slowly.
+after batches that touch most rows algorithms and operators, whose answers are. Run it once without
+a tool before: what is compiled then is not compiled slowly.
 """
 
 from __future__ import annotations
