@@ -172,7 +172,7 @@ class MemoryBudgetError(LouvainUmError):
 
 
 class HostMemoryError(LouvainUmError):
-    """Host memory is too small for something; told before any of it is allocated.
+    """Host memory is too small; raised before any of it is allocated.
 
     Parameters
     ----------
@@ -237,19 +237,19 @@ def warn(text: str) -> None:
     warnings.warn(GraphWarning(text), stacklevel=level)
 
 
-class Doubt(str):
+class Uncertain(str):
     """A note of a graph on a guess that may be wrong; `read_graph` and `as_graph` also warn."""
 
     __slots__ = ()
 
 
-class Taken(Doubt):
+class Taken(Uncertain):
     """The last note of a graph: which column is the weight although its name is unknown."""
 
     __slots__ = ()
 
 
-class Vanished(str):
+class Underflow(str):
     """A note of a graph on positive weights that round to 0: their edges are left out.
 
     `Graph.from_edges`, which makes the graphs of all inputs, also warns.

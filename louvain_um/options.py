@@ -19,7 +19,7 @@ MAX_BYTES = 1 << 63
 MAX_FRACTION = 1e9
 """Of the peak; no machine has more."""
 
-LEAST_BARE = 1 << 10
+LEAST_PLAIN = 1 << 10
 """Bytes of a budget below which a text without a unit rather means another unit, or a share."""
 
 UNITS = {"": 1, "b": 1} | {
@@ -83,7 +83,7 @@ class Budget:
                 remedy = "must be a size above 0, like '8GiB', or a share, like '70%'"
                 raise OptionError("device_budget", value, remedy) from None
             if isinstance(value, str):
-                refuse_bare(value.strip())
+                refuse_plain(value.strip())
             return found
         fraction = float(match[1]) / 100
         if not fraction:
@@ -135,7 +135,7 @@ class Options:
         Communities to start from, in any form that `modularity` takes; single vertices by default.
     fixed : array of bool, or list of vertices, optional
         Vertices that stay in their communities of `initial`: those of one community stay
-        together, those of different ones apart.
+        together, those of different ones in different communities.
     max_size : int, optional
         Maximum number of vertices of a community.
     seed : int
@@ -158,7 +158,7 @@ class Options:
         CPU threads of a run, and of what prepares its graph; all cores by default. Results do not
         depend on it.
     ballast : int or str, optional
-        Device memory to hold beside the run, for experiments with driver eviction.
+        Device memory to occupy during the run, for experiments with driver eviction.
     allow_driver_eviction : bool
         Continue where the ballast makes the driver evict.
 
@@ -279,9 +279,9 @@ class Options:
         return 0 if self.ballast is None else parse_bytes(self.ballast, "ballast")
 
 
-def refuse_bare(budget: str) -> None:
+def refuse_plain(budget: str) -> None:
     """Raise for a device budget of hardly any bytes that has no unit."""
-    if budget.isdecimal() and int(budget) < LEAST_BARE:
+    if budget.isdecimal() and int(budget) < LEAST_PLAIN:
         raise OptionError(
             "device_budget",
             budget,

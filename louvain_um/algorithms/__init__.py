@@ -1,1 +1,1 @@
-"""Graph algorithms beside communities: one module each, the same answers on CPU and GPU."""
+"""Graph algorithms: one module each, the same answers on CPU and GPU."""

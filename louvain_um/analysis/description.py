@@ -1,4 +1,4 @@
-"""What sets communities apart: attributes of vertices that are over-represented in them."""
+"""What distinguishes communities: attributes of vertices that are over-represented in them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TERMS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What sets a community apart.
+    """What distinguishes a community.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Description:
-    """Communities and what sets each apart.
+    """Communities and what distinguishes each.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HALF: Final = 0.5
 """A vertex below it is, in an average run, with fewer than half of its community."""
 
-DOUBTFUL: Final = 0.1
+UNCERTAIN: Final = 0.1
 """Share of such vertices above which a warning is due."""
 
 
@@ -284,6 +284,6 @@ def ensemble(
         rounds=agreed.rounds,
         converged=agreed.converged,
     )
-    if np.count_nonzero(found.certainty < HALF) > DOUBTFUL * graph.n_vertices:
+    if np.count_nonzero(found.certainty < HALF) > UNCERTAIN * graph.n_vertices:
         warn(found.notes[0])
     return found

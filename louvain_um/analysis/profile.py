@@ -53,7 +53,7 @@ class ResolutionPoint:
 
     @classmethod
     def from_plain(cls, found: Mapping[str, Any]) -> ResolutionPoint:
-        """Return the point that `as_plain` turned into plain data."""
+        """Return the point that `as_plain` made plain data."""
         point: ResolutionPoint = build(cls, found, "point")
         if not point.lines:
             raise ValueError("a point has no partitions")

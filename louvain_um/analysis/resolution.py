@@ -65,7 +65,7 @@ def resolution_profile(
     A partition's value falls linearly with γ, so each partition found is the best known in one
     range of γ, or nowhere. New resolutions are tried where two of these ranges meet, and in the
     middle of each range; of these, the one farthest from those tried so far. The search ends after
-    `points` resolutions, or when no two are more than 2 % apart.
+    `points` resolutions, or when no two neighbours differ by more than 2 %.
 
     Parameters
     ----------

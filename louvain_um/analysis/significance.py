@@ -27,7 +27,7 @@ CHANCE: Final = 0.05
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Significance:
-    """Communities of a graph beside those of random graphs with the same degrees.
+    """Communities of a graph compared with those of random graphs with the same degrees.
 
     Parameters
     ----------

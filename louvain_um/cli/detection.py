@@ -72,7 +72,7 @@ def write_output(
     safe_csv: bool,
     force: bool,
 ) -> None:
-    """Write labels, or the graph with its communities and what sets them apart."""
+    """Write labels, or the graph with its communities and what distinguishes them."""
     from louvain_um.formats import write_graph
     from louvain_um.formats.file_types import holds_communities
     from louvain_um.formats.labels import write_labels
@@ -107,13 +107,13 @@ def connection_notes(result: Communities | PartitionedLabels) -> tuple[str, ...]
 
     if result.method == "leiden" or not isinstance(result, Communities) or result.graph is None:
         return ()
-    apart = (parts_of(result.graph, result.labels, result.sizes) > 1).nonzero()[0]
-    if not len(apart):
+    disconnected = (parts_of(result.graph, result.labels, result.sizes) > 1).nonzero()[0]
+    if not len(disconnected):
         return ()
-    largest = int(result.sizes[apart].max())
-    are = "is" if len(apart) == 1 else "are"
+    largest = int(result.sizes[disconnected].max())
+    are = "is" if len(disconnected) == 1 else "are"
     return (
-        f"{len(apart):,} of {result.n_communities:,} communities {are} not connected, "
+        f"{len(disconnected):,} of {result.n_communities:,} communities {are} not connected, "
         f"the largest of {largest:,} vertices; pass method='leiden' for connected ones",
     )
 

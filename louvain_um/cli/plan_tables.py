@@ -151,7 +151,7 @@ def print_ranks(found: dict[str, Any], vertices: int, arcs: int) -> None:
     held = plans[0]["replicated_bytes"]
     if found["best"] is None:
         out.print(
-            f"no number of ranks fits: {size(held)} lie on every rank, beside rows and messages",
+            f"no number of ranks fits: {size(held)} lie on every rank besides rows and messages",
             soft_wrap=True,
         )
     else:

@@ -28,7 +28,7 @@ _patient, _warned = True, False
 
 
 def user() -> str:
-    """Return what sets the folder of this user apart from those of others."""
+    """Return what distinguishes the folder of this user from those of others."""
     return str(os.geteuid()) if hasattr(os, "geteuid") else "user"
 
 

@@ -80,8 +80,8 @@ class Communicator(ABC):
     def or_bits(self, bits: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the bitwise or of all ranks' arrays of equal length."""
         slices = np.array_split(bits, self.size)
-        own = np.bitwise_or.reduce(self.alltoallv(slices), axis=0)
-        return np.concatenate(self.allgatherv(own))
+        local = np.bitwise_or.reduce(self.alltoallv(slices), axis=0)
+        return np.concatenate(self.allgatherv(local))
 
     def sum_exact(self, values: ArrayLike) -> NDArray[np.int64]:
         """Return the sums of all ranks' int64 arrays of equal length."""
@@ -166,8 +166,8 @@ class RankTimes:
 
     def of_all(self, ranks: Communicator) -> list[dict[str, Any]]:
         """Return what every rank noted, by rank; every rank calls this."""
-        own = json.dumps([asdict(span) for span in self.spans]).encode()
-        sent = ranks.allgatherv(np.frombuffer(own, np.uint8))
+        local = json.dumps([asdict(span) for span in self.spans]).encode()
+        sent = ranks.allgatherv(np.frombuffer(local, np.uint8))
         return [
             summary(rank, [RankSpan(**span) for span in json.loads(bytes(each))])
             for rank, each in enumerate(sent)

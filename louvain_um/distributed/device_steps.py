@@ -16,7 +16,7 @@ from louvain_um.cpu.level import I64, U32, CpuLevel, Host
 from louvain_um.distributed.communicator import Communicator, gather_columns
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.move import report_sweeps
-from louvain_um.gpu.ranks.aggregate import sum_own
+from louvain_um.gpu.ranks.aggregate import sum_local
 from louvain_um.gpu.ranks.loading import ROOM, arena_bytes
 from louvain_um.gpu.ranks.share import Link, Share
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
@@ -95,13 +95,13 @@ class DeviceSteps:
         if which == INPUT or not known:
             self.drop_rows(LATER)
         if not known:
-            if which == INPUT or not self.fits_beside_input(level):
+            if which == INPUT or not self.fits_with_input(level):
                 self.drop_rows(INPUT)
             self.shares[which] = self.new_share(level, which), level.targets
         share, _ = self.shares[which]
         return replace(share, level=replace(share.level, cycle=level.cycle))
 
-    def fits_beside_input(self, level: CpuLevel) -> bool:
+    def fits_with_input(self, level: CpuLevel) -> bool:
         """Whether a level, and the work on it, fit where the work on level 0 was."""
         if INPUT not in self.shares:
             return True
@@ -196,7 +196,7 @@ class DeviceSteps:
         """Sum local rows by community; fill offsets and return the rows."""
         share = self.share_of(level)
         there = self.put("numbers", "community", numbers)
-        offsets[:], targets, weights = sum_own(share, there, len(loops))
+        offsets[:], targets, weights = sum_local(share, there, len(loops))
         self.drop("numbers")
         self.drop_rows(LATER)
         return targets, weights.astype(self.host.weights(0).dtype, copy=False)

@@ -129,8 +129,8 @@ class RankEngine:
 
     def max_degree(self, level: CpuLevel) -> int:
         """Return the largest number of arcs of a vertex of any rank."""
-        own = np.array([level.max_degree], np.int64)
-        return int(np.concatenate(self.ranks.allgatherv(own)).max())
+        local = np.array([level.max_degree], np.int64)
+        return int(np.concatenate(self.ranks.allgatherv(local)).max())
 
     def move(self, level: CpuLevel) -> MoveStats:
         """Sweep until a sweep gains too little, or load what an earlier run moved."""
@@ -209,10 +209,10 @@ class RankEngine:
 
     def sums(self, level: CpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
-        own = self.local.sums(level)
+        local = self.local.sums(level)
         if not is_shared(level):
-            return own
-        return Sums(int(self.ranks.sum_exact([own.inside])[0]), own.squares, own.communities)
+            return local
+        return Sums(int(self.ranks.sum_exact([local.inside])[0]), local.squares, local.communities)
 
     def split_disconnected(self, level: CpuLevel) -> None:
         """Make every connected component of a community a community of its own."""

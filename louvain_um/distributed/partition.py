@@ -30,7 +30,7 @@ class RowBlock:
     weights: NDArray[np.uint32] | I64 | None
     loops: I64
     names: I64 | None = None
-    own_names: NDArray[Any] | None = None
+    local_names: NDArray[Any] | None = None
     scale: float = 1.0
     notes: tuple[str, ...] = ()
 
@@ -75,7 +75,7 @@ def blocks_of(graph: Graph, ranks: int) -> list[RowBlock]:
                 targets=graph.targets[low:high],
                 weights=None if graph.weights is None else graph.weights[low:high],
                 loops=graph.loops[first:last],
-                own_names=None if graph.names is None else graph.names[first:last],
+                local_names=None if graph.names is None else graph.names[first:last],
             )
         )
     return blocks
@@ -100,24 +100,24 @@ def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
         "weights": np.zeros(0, np.uint32 if itemsize == 4 else np.int64),
         "loops": np.zeros(0, np.int64),
         "first": np.zeros(0, np.int64),
-        "own_names": np.zeros(0, np.uint8),
+        "local_names": np.zeros(0, np.uint8),
     }
-    own: dict[str, Any] = {}
+    local: dict[str, Any] = {}
     for name, nothing in empty.items():
         sent: list[Any]
         if blocks is None:
             sent = [nothing] * ranks.size
         elif name == "first":
             sent = [np.array([block.first], np.int64) for block in blocks]
-        elif name == "own_names":  # of any type
-            sent = [np.frombuffer(pickle.dumps(block.own_names), np.uint8) for block in blocks]
+        elif name == "local_names":  # of any type
+            sent = [np.frombuffer(pickle.dumps(block.local_names), np.uint8) for block in blocks]
         else:
             sent = [nothing if getattr(b, name) is None else getattr(b, name) for b in blocks]
-        own[name] = ranks.alltoallv(sent)[0]
-    first = int(own.pop("first")[0])
-    own["weights"] = own["weights"] if itemsize else None
-    own["own_names"] = pickle.loads(own["own_names"].tobytes())
-    return RowBlock(first=first, n_vertices=vertices, **own)
+        local[name] = ranks.alltoallv(sent)[0]
+    first = int(local.pop("first")[0])
+    local["weights"] = local["weights"] if itemsize else None
+    local["local_names"] = pickle.loads(local["local_names"].tobytes())
+    return RowBlock(first=first, n_vertices=vertices, **local)
 
 
 def join_blocks(ranks: Communicator, block: RowBlock) -> RankGraph:
@@ -129,8 +129,8 @@ def join_blocks(ranks: Communicator, block: RowBlock) -> RankGraph:
     cuts = np.append(every[:, 0], block.n_vertices)
     if (every[:, 2:] != every[0, 2:]).any() or (every[:, 1] != cuts[1:]).any() or cuts[0]:
         raise GraphError("the ranks' rows are not parts of one graph; divide it anew")
-    own = weighted_degrees(block.offsets, block.weights, block.loops)
-    degrees = np.concatenate(ranks.allgatherv(own))
+    local = weighted_degrees(block.offsets, block.weights, block.loops)
+    degrees = np.concatenate(ranks.allgatherv(local))
     arcs = int(ranks.sum_exact([len(block.targets)])[0])
     return RankGraph(
         block=block, cuts=cuts, degrees=degrees, n_arcs=arcs, total_weight=int(degrees.sum())

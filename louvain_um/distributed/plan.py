@@ -37,8 +37,8 @@ class PlanOfOne:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        own: Any = self
-        return {**asdict(own), "bytes": self.nbytes, "total_seconds": self.total_seconds}
+        plain: Any = self
+        return {**asdict(plain), "bytes": self.nbytes, "total_seconds": self.total_seconds}
 
 
 def counts_to(most: int) -> list[int]:
@@ -92,8 +92,8 @@ VERTEX_BYTES: Final = 33
 """Of every vertex on every rank: label 4, total 8, size 4, state 1, degree 8, number 4, and the
 renumbering 4."""
 
-OWN_VERTEX_BYTES: Final = 32
-"""Of own vertices: row bounds and loops 24, queue and proposal 8."""
+LOCAL_VERTEX_BYTES: Final = 32
+"""Of local vertices: row bounds and loops 24, queue and proposal 8."""
 
 MOVE_BYTES: Final = 8
 MOVE_SECONDS: Final = 30e-9
@@ -147,7 +147,7 @@ def plan_ranks(
     collectives = course.sweeps * (SUB_ROUNDS + 1) + 2 * course.pruned + 16
     return RankPlan(
         ranks=ranks,
-        row_bytes=arc_bytes * arcs // ranks + OWN_VERTEX_BYTES * vertices // ranks,
+        row_bytes=arc_bytes * arcs // ranks + LOCAL_VERTEX_BYTES * vertices // ranks,
         replicated_bytes=VERTEX_BYTES * vertices,
         inbox_bytes=16 * partial,
         received_bytes=received,
@@ -258,13 +258,13 @@ def plan_devices(
     kind = kind_among(RATES, kind)
     whole = arcs / RATES[kind]
     shared = whole * (1 - ALONE[kind])
-    own = arcs // devices
+    local = arcs // devices
     # Sums of weights above 2³² take eight bytes.
     width = 12 if weighted or arcs >= 1 << 32 else 8
     return DevicePlan(
         devices=devices,
-        row_bytes=(8 if weighted else 4) * own,
-        state_bytes=arena_bytes(vertices, arcs, own, width),
+        row_bytes=(8 if weighted else 4) * local,
+        state_bytes=arena_bytes(vertices, arcs, local, width),
         seconds={
             "own": shared * (1 - REPEATED) / devices,
             "repeated": shared * REPEATED,

@@ -97,17 +97,17 @@ def device_steps(
     if exchange == "host":
         steps = DeviceSteps(host, device, StagedLink(ranks))
     else:
-        ranks = own = stack.enter_context(NcclCommunicator(ranks))
-        steps = DeviceSteps(host, device, NcclLink(own))
+        ranks = nccl = stack.enter_context(NcclCommunicator(ranks))
+        steps = DeviceSteps(host, device, NcclLink(nccl))
     stack.callback(steps.close)
     return ranks, steps
 
 
 def refuse_mixed_versions(ranks: Communicator) -> None:
     """Raise unless all ranks run the same rules and kernels."""
-    own = np.frombuffer(bytes.fromhex(version_digest()), np.uint8)
-    every = ranks.allgatherv(own)
-    if any(not np.array_equal(one, own) for one in every):
+    local = np.frombuffer(bytes.fromhex(version_digest()), np.uint8)
+    every = ranks.allgatherv(local)
+    if any(not np.array_equal(one, local) for one in every):
         raise LouvainUmError(
             "the ranks run different versions of louvain-um; install the same one everywhere"
         )
@@ -177,21 +177,21 @@ def nccl_problem() -> str:
     return ""
 
 
-def gather_visible(ranks: Communicator, own: Visible) -> list[Visible]:
+def gather_visible(ranks: Communicator, visible: Visible) -> list[Visible]:
     """Return what every rank sees, by rank; every rank calls this."""
-    sent = np.frombuffer(json.dumps(asdict(own)).encode(), np.uint8)
+    sent = np.frombuffer(json.dumps(asdict(visible)).encode(), np.uint8)
     found = [json.loads(bytes(each)) for each in ranks.allgatherv(sent)]
     return [Visible(**{**each, "devices": tuple(each["devices"])}) for each in found]
 
 
 def device_of(rank: int, seen: Sequence[Visible], exchange: Exchange) -> int:
     """Return the number of the GPU that a rank uses."""
-    for each, own in enumerate(seen):
-        if own.problem:
-            raise DeviceUnavailableError(f"{name_of(each, seen)} has no GPU: {own.problem}")
+    for each, visible in enumerate(seen):
+        if visible.problem:
+            raise DeviceUnavailableError(f"{name_of(each, seen)} has no GPU: {visible.problem}")
     numbers = [
-        sum(other == own for other in seen[:each]) % len(own.devices)
-        for each, own in enumerate(seen)
+        sum(other == visible for other in seen[:each]) % len(visible.devices)
+        for each, visible in enumerate(seen)
     ]
     if exchange == "nccl":
         refuse_without_nccl(seen, numbers)
@@ -200,19 +200,19 @@ def device_of(rank: int, seen: Sequence[Visible], exchange: Exchange) -> int:
 
 def refuse_without_nccl(seen: Sequence[Visible], numbers: Sequence[int]) -> None:
     """Raise unless NCCL is on all ranks, and each has a GPU of its own."""
-    for each, own in enumerate(seen):
-        if own.no_nccl:
+    for each, visible in enumerate(seen):
+        if visible.no_nccl:
             raise DeviceUnavailableError(
-                f"{name_of(each, seen)}: {own.no_nccl}; pip install nvidia-nccl-cu13 (or -cu12), "
-                "or use exchange='host'"
+                f"{name_of(each, seen)}: {visible.no_nccl}; pip install nvidia-nccl-cu13 "
+                "(or -cu12), or use exchange='host'"
             )
     taken = dict[tuple[str, str], int]()
-    for each, (own, number) in enumerate(zip(seen, numbers, strict=True)):
-        place = own.host, own.devices[number]
+    for each, (visible, number) in enumerate(zip(seen, numbers, strict=True)):
+        place = visible.host, visible.devices[number]
         first = taken.setdefault(place, each)
         if first != each:
             raise DeviceUnavailableError(
-                f"ranks {first} and {each} would share the GPU {place[1]} of {own.host}, which "
+                f"ranks {first} and {each} would share the GPU {place[1]} of {visible.host}, which "
                 "NCCL refuses; start one process for each GPU, or use exchange='host'"
             )
 
@@ -225,10 +225,10 @@ def name_of(rank: int, seen: Sequence[Visible]) -> str:
 @contextmanager
 def on_device(ranks: Communicator, exchange: Exchange) -> Iterator[int]:
     """Make this rank's GPU current, once all ranks have one; yield its number."""
-    own = visible_here()
-    if exchange == "nccl" and not own.problem:  # to ask makes CuPy warn where it is missing
-        own = replace(own, no_nccl=nccl_problem())
-    device = device_of(ranks.rank, gather_visible(ranks, own), exchange)
+    visible = visible_here()
+    if exchange == "nccl" and not visible.problem:  # to ask makes CuPy warn where it is missing
+        visible = replace(visible, no_nccl=nccl_problem())
+    device = device_of(ranks.rank, gather_visible(ranks, visible), exchange)
     with cuda_calls.current(device):
         cuda_calls.bind(device)
         yield device

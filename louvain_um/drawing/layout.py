@@ -178,19 +178,19 @@ def _positions(
         first = None if start is None else start[inside]
         at = _springs(len(inside), place[ends[own]], weights[own], seed, first)
         if number == 0:
-            positions[inside] = _apart(at, radii[inside])
+            positions[inside] = _separate(at, radii[inside])
             continue
         width = 3 * float(np.sqrt(((radii[inside] + SMALLEST) ** 2).sum())) + 0.04
         if left + width > 1.05 and left > -1:
             left, low, row = -1.0, low - row, 0.0
         centre = np.array([left + width / 2, low - width / 2])
-        positions[inside] = _apart(at * width * 0.4, radii[inside]) + centre
+        positions[inside] = _separate(at * width * 0.4, radii[inside]) + centre
         left, row = left + width, max(row, width)
     return positions
 
 
-def _apart(positions: NDArray[np.float64], radii: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Push circles that overlap apart."""
+def _separate(positions: NDArray[np.float64], radii: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Separate overlapping circles."""
     at = positions.copy()
     for _ in range(60):
         gaps = at[:, None] - at

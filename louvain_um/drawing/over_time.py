@@ -172,7 +172,7 @@ def draw_sizes(ax: Any, stays: Stays, times: list[str]) -> None:
     for place, (community, sizes) in enumerate(zip(named, curves, strict=True)):
         ax.plot(sizes, color=_colour(place), lw=1.6)
         peak = int(np.nanargmax(sizes))
-        # Below the line where a peak beside it has the place above.
+        # Below the line where an adjacent peak has the place above.
         taken = any(abs(x - peak) < wide and abs(y - sizes[peak]) < high for x, y in peaks)
         peaks.append((peak, sizes[peak]))
         ax.annotate(

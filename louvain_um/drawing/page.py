@@ -56,7 +56,7 @@ def page(
     return template.render(
         title=shown(name),
         facts=" · ".join([*facts, *([result.method] if result.method else [])]),
-        head=HEAD if descriptions is None else (*HEAD, "set apart by"),
+        head=HEAD if descriptions is None else (*HEAD, "distinguished by"),
         texts=1 if descriptions is None else 2,
         rows=_rows(result, graph, descriptions),
         more=max(0, result.n_communities - MOST_ROWS),

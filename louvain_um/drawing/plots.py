@@ -214,11 +214,11 @@ def _dendrogram(ax: Any, result: Result, graph: Graph) -> None:
         size = 60 * np.sqrt(result.sizes[community] / result.sizes[0])
         ax.scatter([x], [heights[-1]], s=20 + size, color=colour(community), zorder=3)
     texts = _level_names(len(levels), result.n_vertices, len(first))
-    apart = (heights[-1] - heights[0]) / 25
+    gap = (heights[-1] - heights[0]) / 25
     named = [
         k
         for k, height in enumerate(heights)
-        if k in (0, len(heights) - 1) or heights[0] + apart <= height <= heights[-1] - apart
+        if k in (0, len(heights) - 1) or heights[0] + gap <= height <= heights[-1] - gap
     ]
     ticks = [f"{texts[k]}  {score(heights[k])}" for k in named]
     ax.set_yticks([heights[k] for k in named], ticks)
@@ -264,7 +264,7 @@ SHADES: Final = ((0, 0.0), (255, 0.45), (0, 0.35))
 """What the palette is mixed with in turn, and how much: white or black."""
 
 OTHERS: Final = "#8c929b"
-"""All smaller communities: more colours could not be told apart."""
+"""All smaller communities: more colours could not be distinguished."""
 
 
 def colour(community: int) -> str:

@@ -93,11 +93,11 @@ class Change:
             "changed": int(self.changed.sum()),
             "missing": self.missing,
         }
-        told = [
+        parts = [
             f"{count:,} {'edge' if count == 1 else 'edges'} {what}"
             for what, count in counts.items()
             if count
         ]
         if count := len(self.removed):
-            told.append(f"{count:,} {'vertex' if count == 1 else 'vertices'} removed")
-        return f"Change(epoch {self.epoch}: {', '.join(told) or 'nothing changed'})"
+            parts.append(f"{count:,} {'vertex' if count == 1 else 'vertices'} removed")
+        return f"Change(epoch {self.epoch}: {', '.join(parts) or 'nothing changed'})"

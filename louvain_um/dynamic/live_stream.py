@@ -23,7 +23,7 @@ Time = Annotated[float, Within(-1e300, 1e300)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Run:
     """Edges that one run of a stream followed: how many, and a digest of them."""
 
     edges: Whole
@@ -42,7 +42,7 @@ class Place:
     last: Time | None
     first: str
     real: bool | None
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[Run, ...]
 
 
 class LiveStream:
@@ -60,7 +60,7 @@ class LiveStream:
         self.seen = 0
         self._first = ""
         self._last: Any = None
-        self._stretches: tuple[Stretch, ...] = ()
+        self._runs: tuple[Run, ...] = ()
         self._digest = hashlib.sha256()
         self._began = 0
         self._real: bool | None = None
@@ -94,7 +94,7 @@ class LiveStream:
         """Return, as arrays, what it takes to go on after the last step."""
         held = self.windows.held
         inside = 0 if held is None else len(held) - self.windows.waiting
-        mine = Stretch(edges=self.seen - self._began, digest=self._digest.hexdigest())
+        mine = Run(edges=self.seen - self._began, digest=self._digest.hexdigest())
         place = Place(
             seen=self.seen,
             number=self.windows.number,
@@ -103,7 +103,7 @@ class LiveStream:
             last=self._last,
             first=self._first,
             real=self.arriving.real,
-            stretches=(*self._stretches, mine),
+            stretches=(*self._runs, mine),
         )
         arrays = {"place": _text(dataclasses.asdict(place))}
         if held is not None:
@@ -125,7 +125,7 @@ class LiveStream:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from None
         self.seen = self._began = place.seen
-        self._stretches, self._first, self._last = place.stretches, place.first, place.last
+        self._runs, self._first, self._last = place.stretches, place.first, place.last
         self.windows.number, self.windows.origin = place.number, place.origin
         self._real = place.real
         if held is not None:
@@ -194,8 +194,8 @@ class LiveStream:
             inside = len(held) - self.windows.waiting
             self.windows.restore(held[:inside], inside)
         passed = 0
-        for stretch in self._stretches:
-            digest, left = hashlib.sha256(), stretch.edges
+        for run in self._runs:
+            digest, left = hashlib.sha256(), run.edges
             while left:
                 part = block[:left]
                 digest.update(_written(part).encode())
@@ -214,7 +214,7 @@ class LiveStream:
                         yield
                     else:
                         block = arrived
-            if stretch.edges and digest.hexdigest() != stretch.digest:
+            if run.edges and digest.hexdigest() != run.digest:
                 raise GraphFormatError(
                     "holds other edges than were followed before; name another folder, or pass "
                     "--force to start again", NAME,

@@ -70,7 +70,7 @@ class GraphBudget:
     nbytes: int | None
 
     def of_arcs(self, vertices: int) -> int | None:
-        """Return what the budget leaves to the store beside so many vertices."""
+        """Return what the budget leaves to the store after so many vertices."""
         return None if self.nbytes is None else max(0, self.nbytes - VERTEX_BYTES * vertices)
 
     @contextmanager

@@ -67,7 +67,7 @@ class EdgeStream:
         Raises
         ------
         GraphError
-            The smallest weight rounds to 0 beside the largest ones.
+            The smallest weight rounds to 0 at the scale of the largest ones.
         """
         weights = self.edges.weights
         if weights is None or weights.dtype.kind != "f":
@@ -76,7 +76,7 @@ class EdgeStream:
         least = float(weights[weights > 0].min(initial=np.inf))
         if least * scale <= 0.5:
             raise GraphError(
-                f"weights from {least:g} to {weights.max():g} are too far apart: the smallest "
+                f"weights from {least:g} to {weights.max():g} span too wide a range: the smallest "
                 f"would count as 0; leave out edges of {0.5 / scale:.2g} and less, or correct the "
                 "large weights"
             )

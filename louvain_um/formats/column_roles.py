@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from louvain_um.errors import Doubt, GraphError, Taken
+from louvain_um.errors import GraphError, Taken, Uncertain
 from louvain_um.formats.read_options import Column, ReadOptions
 
 ENDS = {
@@ -75,7 +75,7 @@ RECORD_MARKERS = {"e", "a", "edge", "arc", "link", "edges", "arcs"}
 """Words, in lower case, that begin each line of an edge in files whose records have types."""
 
 NAMES = ("label", "name", "shared_name", "title")
-"""Attributes that name vertices, in lower case; the first that tells all of them apart."""
+"""Attributes that name vertices, in lower case; the first whose values are all different."""
 
 VERTEX_NAMES, COMMUNITY_NAMES = (
     {"vertex", "node", "id", "name"},
@@ -217,7 +217,7 @@ def choose_weight(
         plain_name = title.lower() == "weight"
         notes = [] if plain_name else [f"weights are read from the {what} {title!r}"]
         others = [other for other in candidates if other != title]
-        return title, [*notes, *([unread_numbers(others, what, doubtful=False)] if others else [])]
+        return title, [*notes, *([unread_numbers(others, what, uncertain=False)] if others else [])]
     if len(candidates) == 1:
         return candidates[0], [taken(candidates[0], what)]
     if options.weighted:
@@ -228,8 +228,8 @@ def choose_weight(
             if candidates
             else f"has no {what} of weights; drop weighted=True (--weighted)"
         )
-    doubtful = not options.names_columns
-    return None, [unread_numbers(candidates, what, doubtful=doubtful)] if candidates else []
+    uncertain = not options.names_columns
+    return None, [unread_numbers(candidates, what, uncertain=uncertain)] if candidates else []
 
 
 def taken(title: str, what: str = "column") -> Taken:
@@ -240,15 +240,15 @@ def taken(title: str, what: str = "column") -> Taken:
     )
 
 
-def unread_numbers(titles: Sequence[str], what: str = "column", *, doubtful: bool) -> str:
-    """Return the note on numeric columns that are not read; a doubt if one may be the weight."""
+def unread_numbers(titles: Sequence[str], what: str = "column", *, uncertain: bool) -> str:
+    """Return the note on numeric columns that are not read; uncertain if one may be the weight."""
     shown = ", ".join(map(repr, titles[:8])) + (", …" if len(titles) > 8 else "")
     many = len(titles) > 1
     text = f"numeric {what}{'s' if many else ''} {shown} {'are' if many else 'is'} not read"
-    if not doubtful:
+    if not uncertain:
         return text
     reads = "reads one" if many else "reads it"
-    return Doubt(f"{text}; weight={titles[0]!r} {reads} as the weight")
+    return Uncertain(f"{text}; weight={titles[0]!r} {reads} as the weight")
 
 
 PLAIN_PAIRS = (
@@ -265,7 +265,7 @@ MARKERS = (
     ("src", "dst"), ("src", "dest"), ("origin", "destination"), ("1", "2"), ("a", "b"),
     ("x", "y"), ("i", "j"), ("u", "v"), ("left", "right"), ("0", "1"),
 )  # fmt: skip
-"""What tells two columns of the same kind of id apart, before or after the kind."""
+"""What distinguishes two columns of the same kind of id, before or after the kind."""
 
 KINDS = {
     "account", "actor", "address", "agent", "airport", "artist", "author", "bank", "borrower",
@@ -387,10 +387,10 @@ def choose(
         if getattr(options, option) is not None
     }
     for option, place in asked.items():
-        twin = next(name for name, other in asked.items() if other == place)
-        if twin != option:
+        other = next(name for name, where in asked.items() if where == place)
+        if other != option:
             raise GraphError(
-                f"{twin} and {option} are the same column; pass another {option}=… (--{option})"
+                f"{other} and {option} are the same column; pass another {option}=… (--{option})"
             )
     if not asked:
         _refuse_addresses(names, rows)
@@ -565,12 +565,12 @@ def _by_contents(free: Sequence[int], rows: Sequence[Sequence[str]]) -> Roles | 
             )
     if not (words[second] and words[third] == words[first]):
         return None
-    ends, beside = bool(values[first] & values[third]), bool(values[first] & values[second])
-    if words[first] and shared and not beside:
+    ends, adjacent = bool(values[first] & values[third]), bool(values[first] & values[second])
+    if words[first] and shared and not adjacent:
         return Roles(second, third, guessed=True) if not ends else None
-    if ends and not beside and not shared:
+    if ends and not adjacent and not shared:
         return Roles(first, third, relation=second)
-    if beside or not words[first]:
+    if adjacent or not words[first]:
         return None
     few = len(values[second])
     if 4 * few <= len(rows) and min(len(values[first]), len(values[third])) >= 2 * few:

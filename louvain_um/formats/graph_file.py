@@ -205,7 +205,7 @@ class GraphFile:
             raise self.error(
                 f"has {n:,} vertices for {edges:,} edges; correct the number or the ids{TRUST}"
             )
-        # Offsets and loops; beside them, a graph takes 16 bytes per edge while it is built.
+        # Offsets and loops; in addition, a graph takes 16 bytes per edge while it is built.
         check_host_memory(
             16 * (n + edges),
             f"a graph of {n:,} vertices and {edges:,} edges",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import Doubt, shown
+from louvain_um.errors import Uncertain, shown
 
 NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 """A text that reads back from a number as it is."""
@@ -90,4 +90,6 @@ def ascending(
 def ids_are_text(text: str, line: int) -> str:
     """Return the note on ids that are read as text because one of them is no whole number."""
     note = f"ids are read as text, because {shown(text)} in line {line} is not a whole number"
-    return note if text[:1] in "+0123456789." else Doubt(f"{note}; correct it if it is a mistake")
+    return (
+        note if text[:1] in "+0123456789." else Uncertain(f"{note}; correct it if it is a mistake")
+    )

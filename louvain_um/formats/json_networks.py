@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from louvain_um.errors import Doubt, GraphFormatError
+from louvain_um.errors import GraphFormatError, Uncertain
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
 from louvain_um.formats.read_options import ReadOptions
@@ -50,7 +50,7 @@ def network_of(file: GraphFile, parsed: Any) -> Network:
         network = network_of(file, {"graph": parsed["graphs"][0]})
         if len(parsed["graphs"]) > 1:
             many = len(parsed["graphs"])
-            network.notes.append(Doubt(f"the first of {many} graphs in the file is read"))
+            network.notes.append(Uncertain(f"the first of {many} graphs in the file is read"))
         return network
     if isinstance(parsed, dict) and "elements" in parsed:
         return _cytoscape(file, parsed)

@@ -252,7 +252,7 @@ class Mismatch:
 def matrix_of_entries(
     u: NDArray[np.uint32], v: NDArray[np.uint32], w: NDArray[Any] | None, n: int
 ) -> Any:
-    """Return the n × n matrix of a list of entries; repeated entries stay apart."""
+    """Return the n × n matrix of a list of entries; repeated entries stay separate."""
     from scipy.sparse import coo_array  # lists of edges need none
 
     entries = coo_array((_values(w, len(u)), (_signed(u, n), _signed(v, n))), shape=(n, n))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.errors import Doubt, GraphError, OptionError
+from louvain_um.errors import GraphError, OptionError, Uncertain
 from louvain_um.formats.ids import name_array
 from louvain_um.formats.matrices import from_sparse
 from louvain_um.formats.read_options import ReadOptions
@@ -58,7 +58,7 @@ def united(matrix: Any) -> tuple[Any, str]:
     if rows.nnz and (_pattern(rows).diagonal() > 0).all():
         if (rows.diagonal() == 0).all():
             rows.data[:] = 1
-            note = Doubt(f"{UNION}; its distances are no weights, so each counts 1")
+            note = Uncertain(f"{UNION}; its distances are no weights, so each counts 1")
         rows.setdiag(0)
         rows.eliminate_zeros()
     if rows.nnz and not 0 <= rows.data.min() <= rows.data.max() <= 1:

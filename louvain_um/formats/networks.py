@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import Doubt, GraphError, shown
+from louvain_um.errors import GraphError, Uncertain, shown
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.column_roles import NAMES, choose_weight, is_id
 from louvain_um.formats.ids import ascending, name_array, numbers_or_texts
@@ -90,7 +90,7 @@ def from_file(network: Network, options: ReadOptions) -> Graph:
 
 
 def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], list[str]]:
-    """Return the names of vertices: labels, or else names, where these tell them apart."""
+    """Return the names of vertices: labels, or else names, where these are all different."""
     ids = list(nodes)
     listed: dict[str, list[Any]] = {}
     for known in NAMES:
@@ -111,7 +111,7 @@ def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], list[str]]:
         merged = [name if value is None else value for value, name in zip(values, ids, strict=True)]
         if len(set(map(str, merged))) == len(merged):
             note = f"{missing:,} of {len(ids):,} vertices have no {known} and are named by their id"
-            return merged, [Doubt(note)]
+            return merged, [Uncertain(note)]
         counts = Counter(value for value in values if value is not None)
         word, many = counts.most_common(1)[0]
         what = (
@@ -119,7 +119,7 @@ def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], list[str]]:
             if many > 1
             else (f"some ids are the {known} of another vertex")
         )
-        notes.append(Doubt(f"{what}, so vertices are named by their ids"))
+        notes.append(Uncertain(f"{what}, so vertices are named by their ids"))
     return ids, notes[:1]
 
 
@@ -249,7 +249,7 @@ def _as_weights(
     notes: list[str] = []
     if missing:
         where = f"{missing:,} of {count(len(values), 'edge', 'edges')}"
-        notes.append(Doubt(f"{name} is missing for {where}; 1 is read as the weight there"))
+        notes.append(Uncertain(f"{name} is missing for {where}; 1 is read as the weight there"))
     if any(isinstance(value, str) for value in listed):
         listed = [_number(value) if isinstance(value, str) else value for value in listed]
     return weight_array(listed, options.allow_rounding), notes

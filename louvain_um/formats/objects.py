@@ -116,7 +116,7 @@ def _from_array(array: Any, options: ReadOptions) -> Graph:
             f"an array of shape {array.shape} is not a square adjacency matrix; pass edges as "
             "(source, target) or (source, target, weights)"
         )
-    if array.dtype.kind == "f":  # ids beside real weights
+    if array.dtype.kind == "f":  # ids in an array of real weights
         columns[:2] = [whole(column) for column in columns[:2]]
     return _from_arrays(columns, options)
 

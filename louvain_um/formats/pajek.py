@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from louvain_um.errors import Doubt
+from louvain_um.errors import Uncertain
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import is_count, numbers_or_texts
 from louvain_um.formats.networks import Network, from_file
@@ -44,7 +44,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             section = words[0].lower() if words else ""
             if section == "vertices":
                 if n >= 0:
-                    network.notes.append(Doubt("the first network of the file is read"))
+                    network.notes.append(Uncertain("the first network of the file is read"))
                     break
                 n = _count(file, words[1] if len(words) > 1 else "", "*Vertices N", line)
                 network.nodes = {vertex: {} for vertex in range(1, n + 1)}

@@ -79,7 +79,7 @@ class ReadOptions:
 
     @property
     def kind(self) -> GraphKind:
-        """What a graph keeps beside symmetric rows."""
+        """What a graph keeps in addition to symmetric rows."""
         if self.directed:
             return "directed"
         if self.signed:

@@ -6,7 +6,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from louvain_um.errors import Doubt, GraphError, GraphFormatError, HostMemoryError, warn
+from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError, Uncertain, warn
 from louvain_um.formats.file_types import (
     NETWORKS,
     READERS,
@@ -109,7 +109,7 @@ def read_graph(
         For edge lists: whether the first line that is not a comment is a header. By default
         it is one if it has words above numbers, counts the vertices and edges that follow,
         has names such as source and target, or names that do not occur again in a short
-        list in which all others do. In doubtful cases a note reports the decision.
+        list in which all others do. In uncertain cases a note reports the decision.
     separator : str, optional
         For edge lists: the character between fields. By default detected from the first lines.
     ids : {"auto", "number", "text"}
@@ -352,13 +352,13 @@ def _refuse_unsuited(file: GraphFile, kind: str, options: ReadOptions) -> None:
 
 
 def warned(graph: Graph) -> Graph:
-    """Return a graph, after warnings of its doubtful notes."""
+    """Return a graph, after warnings of its uncertain notes."""
     warn_of(graph.notes)
     return graph
 
 
 def warn_of(notes: tuple[str, ...]) -> None:
-    """Warn of doubtful notes."""
+    """Warn of uncertain notes."""
     for note in notes:
-        if isinstance(note, Doubt):
+        if isinstance(note, Uncertain):
             warn(note)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import is_missing, number_array
-from louvain_um.errors import Doubt, GraphError, shown
+from louvain_um.errors import GraphError, Uncertain, shown
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.column_roles import (
     ENDS,
@@ -98,7 +98,7 @@ def from_columns(
         place = numbers[0]
         if what := _times_in(column(columns[place])):
             looks = f"column {titles[place]!r} looks like {what}"
-            notes.append(Doubt(f"{looks} and is not read; {AS_WEIGHT}"))
+            notes.append(Uncertain(f"{looks} and is not read; {AS_WEIGHT}"))
             numbers = []
     if options.weight is None:
         title, remarks = choose_weight(
@@ -164,7 +164,7 @@ def _note_on_attributes(
     if not numeric(second) or (numeric(first) and str(first).lower() not in VERTEX_NAMES):
         return []
     return [
-        Doubt(
+        Uncertain(
             f"each number of column {second!r} is read as a vertex, with an edge to that of "
             f"{first!r}; if it is none, pass a table of edges, or {OTHERS}"
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from louvain_um.errors import Doubt, GraphFormatError, shown
+from louvain_um.errors import GraphFormatError, Uncertain, shown
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
 from louvain_um.formats.read_options import ReadOptions
@@ -55,7 +55,7 @@ def parsed_graphml(file: GraphFile) -> Network:
     keys = {key.get("id"): key for key in root.iter("key")}
     network = Network(directed=graphs[0].get("edgedefault") == "directed")
     if len(graphs) > 1:
-        network.notes.append(Doubt(f"the first of {len(graphs)} graphs in the file is read"))
+        network.notes.append(Uncertain(f"the first of {len(graphs)} graphs in the file is read"))
     for key in keys.values():
         default = key.find("default")
         if default is not None and key.get("for") in ("edge", "all", None):
@@ -128,9 +128,9 @@ def parsed_gexf(file: GraphFile) -> Network:
     network = Network(directed=graph.get("defaultedgetype", "undirected") == "directed")
     if len(root.findall("graph")) > 1:
         many = len(root.findall("graph"))
-        network.notes.append(Doubt(f"the first of {many} graphs in the file is read"))
+        network.notes.append(Uncertain(f"the first of {many} graphs in the file is read"))
     if any(True for edge in graph.iter("edge") for _ in edge.iter("spell")):
-        network.notes.append(Doubt("edges exist in parts of the time only; all are read"))
+        network.notes.append(Uncertain("edges exist in parts of the time only; all are read"))
     declared = {kind: _declared(graph, kind) for kind in ("node", "edge")}
     for attribute in declared["edge"].values():
         default = attribute.find("default")
@@ -156,7 +156,7 @@ def parsed_gexf(file: GraphFile) -> Network:
     if not network.directed:
         network.both_ways.clear()
     if changing:
-        network.notes.append(Doubt(DYNAMIC))
+        network.notes.append(Uncertain(DYNAMIC))
     if network.defaults.get("weight") is None and any("weight" in e[2] for e in network.edges):
         network.defaults["weight"] = 1  # as GEXF defines it
     return network

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import GraphError, Vanished, warn
+from louvain_um.errors import GraphError, Underflow, warn
 from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, checked_names
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Graph:
             kind=kind,
         )
         for note in built.notes:
-            if isinstance(note, Vanished):
+            if isinstance(note, Underflow):
                 warn(note)
         return cls(
             built.offsets,

@@ -1,4 +1,4 @@
-"""Weights turned into integers, by a power of two as large as an exact total allows."""
+"""Weights converted to integers, by a power of two as large as an exact total allows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.plain_data import exact_numbers, is_real, number_array
-from louvain_um.errors import GraphError, Vanished
+from louvain_um.errors import GraphError, Underflow
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, GraphData
 
 SMALL = 1 << 15
@@ -119,17 +119,17 @@ def fit(largest: float, listed: int, scan: Scan) -> Fit:
     coarse = 61 - listed.bit_length() - int(np.frexp(largest)[1])
     total, _, _ = scan(coarse, write=False)
     shift = largest_shift(total, coarse, listed)
-    _, bits, vanished = scan(shift, write=True)
+    _, bits, underflows = scan(shift, write=True)
     # Drop common trailing zeros: whole numbers need no scale.
     spare = max(min((bits & -bits).bit_length() - 1, shift), 0)
     shift -= spare
     notes: tuple[str, ...] = ()
-    if vanished:
+    if underflows:
         text = (
-            f"{vanished} of {listed} positive weights are so small beside the total "
+            f"{underflows} of {listed} positive weights are so small compared with the total "
             f"that they count as 0 (below {0.5 / 2.0**shift:.3g})"
         )
-        notes = (Vanished(text),)
+        notes = (Underflow(text),)
     return Fit(shift=shift, spare=spare, notes=notes)
 
 
@@ -158,12 +158,12 @@ def scaled(
     weights: NDArray[np.float64], shift: int, threads: int, out: NDArray[np.int64]
 ) -> tuple[int, int, int]:
     """Return total, bits in use and number of zeros of ``weights * 2**shift``, rounded."""
-    totals, bits, vanished = (np.zeros(threads, np.int64) for _ in range(3))
+    totals, bits, underflows = (np.zeros(threads, np.int64) for _ in range(3))
     # In two factors: 2^shift itself may lie outside the doubles.
     half = shift // 2
     factors = float(np.ldexp(1.0, half)), float(np.ldexp(1.0, shift - half))
-    parallel.run(_scale, threads, weights, *factors, out, totals, bits, vanished)
-    return int(totals.sum()), int(np.bitwise_or.reduce(bits)), int(vanished.sum())
+    parallel.run(_scale, threads, weights, *factors, out, totals, bits, underflows)
+    return int(totals.sum()), int(np.bitwise_or.reduce(bits)), int(underflows.sum())
 
 
 def refuse(bad: NDArray[np.bool_], values: NDArray[Any], why: str, what: str = "weight") -> None:
@@ -193,7 +193,7 @@ def _look(t, threads, weights, good, largest):
 
 
 @kernel()
-def _scale(t, threads, weights, factor, factor2, out, totals, bits, vanished):
+def _scale(t, threads, weights, factor, factor2, out, totals, bits, underflows):
     """Scale a thread's weights by both factors and round to integers, ties to even."""
     total, used, lost = np.int64(0), np.int64(0), np.int64(0)
     for i in range(len(weights) * t // threads, len(weights) * (t + 1) // threads):
@@ -203,7 +203,7 @@ def _scale(t, threads, weights, factor, factor2, out, totals, bits, vanished):
         total += integer
         used |= integer
         lost += integer == 0 and weights[i] > 0
-    totals[t], bits[t], vanished[t] = total, used, lost
+    totals[t], bits[t], underflows[t] = total, used, lost
 
 
 MOST_DIGITS = 16

@@ -1,4 +1,4 @@
-"""Directed, two-mode and signed graphs: what they keep beside symmetric rows.
+"""Directed, two-mode and signed graphs: what they keep in addition to symmetric rows.
 
 Engines need the sum of the weights of both directions of an edge. Directions matter to a vertex's
 imbalance only, its out-degree less its in-degree.

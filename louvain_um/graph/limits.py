@@ -16,7 +16,7 @@ Duplicates = Literal["once", "sum"]
 """What an edge listed more than once counts for: one edge, or the sum of its weights."""
 
 GraphKind = Literal["undirected", "directed", "bipartite", "signed"]
-"""What a graph keeps beside symmetric rows: directions, two modes, or signs."""
+"""What a graph keeps in addition to symmetric rows: directions, two modes, or signs."""
 
 KINDS: Final[tuple[str, ...]] = get_args(GraphKind)
 

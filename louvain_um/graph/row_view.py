@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class RowView:
-    """An undirected graph whose rows may lie apart and in any order.
+    """An undirected graph whose rows may lie anywhere and in any order.
 
     Nothing is copied. The rows of a changing graph are valid until its next batch.
 

@@ -83,7 +83,7 @@ ALGORITHMS = {
     "triangles": "Of all nodes.",
     "pagerank": "Exact sums; without personalization, nstart and dangling.",
 }
-"""Functions beside communities, and what is special about them."""
+"""Functions other than communities, and what is special about them."""
 
 AS_CHEAP_AS_CONVERTING = {
     "connected_components",

@@ -112,7 +112,7 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
         overlap: sets with common members, a dict of vertex and list of communities, or a matrix of
         `Communities.memberships`, in which each entry but 0 is a membership.
         Two that name their vertices, as the index of a pandas Series does, are matched by name and
-        compared on the vertices both have. A bare array is taken in vertex order and must have the
+        compared on the vertices both have. A plain array is taken in vertex order and must have the
         other's length.
 
     Returns
@@ -122,7 +122,7 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     Warns
     -----
     GraphWarning
-        Ids that seem to be one apart: one partition counts vertices from 0, the other from 1.
+        Ids that seem to differ by one: one partition counts vertices from 0, the other from 1.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def _by_index(partition: Given | Labels, other: Given | Labels) -> Given | Label
 def _named(
     partition: Given | Labels,
 ) -> tuple[NDArray[Any] | None, NDArray[Any]]:
-    """Return names, or None for a bare array, and labels."""
+    """Return names, or None for a plain array, and labels."""
     if isinstance(partition, Labels):
         return partition.vertices, partition.communities
     if isinstance(partition, Partition):
@@ -311,5 +311,5 @@ def _hint(names_a: NDArray[Any], names_b: NDArray[Any], common: int) -> str:
     which = "first" if firsts[0] == 0 else "second"
     return (
         f"ids start at {firsts[0]} in the first partition and at {firsts[1]} in the second, as "
-        f"if they were one apart; if they are, add 1 to the ids of the {which}"
+        f"if they differed by one; if they are, add 1 to the ids of the {which}"
     )

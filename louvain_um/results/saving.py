@@ -28,7 +28,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a file says beside its arrays."""
+    """What a file says in addition to its arrays."""
 
     schema: str
     schema_version: int

@@ -308,7 +308,7 @@ def fit_faults(
     times = np.array(list(seconds.values()))
     # Relative errors count, so each row is divided by its time.
     least = np.array([LEAST_SECONDS, LEAST_SECONDS, GIB / copying])
-    scale = np.abs(rows).max(axis=0)  # costs of a batch and of a GiB are far apart
+    scale = np.abs(rows).max(axis=0)  # costs of a batch and of a GiB differ by orders of magnitude
     found = lsq_linear(rows / scale / times[:, None], np.ones(len(times)), (least * scale, np.inf))
     batch, service, gib = (float(cost) for cost in found.x / scale)
     return {

@@ -2,7 +2,7 @@
 
 A phase computes, uses device memory, and reads over the bus. The first two overlap wholly, as in a
 roofline; the bus overlaps the more, the more there is to compute (`joined`), so that the exposed
-latency φ of an array on the host vanishes with growing operational intensity. Managed memory pays
+latency φ of an array on the host tends to 0 with growing operational intensity. Managed memory pays
 for the pages that are touched, once each time the host has written them, and is local from then on.
 """
 

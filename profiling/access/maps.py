@@ -1,4 +1,4 @@
-"""Page touches as counts: accesses of an array's stretches, for the maps of a session."""
+"""Page touches as counts: accesses of ranges of an array, for the maps of a session."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Sites:
         self._taken = set[str]()
 
     def name(self, number: int, text: str) -> str:
-        """Return the name of a stack, given as the library writes it; callers tell some apart."""
+        """Return the name of a stack, given as the library writes it; callers distinguish some."""
         places = list(dict.fromkeys(frame.place for frame in self._frames(text)))
         found = places[0] if places else f"allocation {number}"
         for caller in places[1:4]:

@@ -34,7 +34,7 @@ SHARE = 0.05
 before until then), and the share of the time that saving may take."""
 
 FEWEST_EVENTS = 100
-"""Fewer rows could not keep arrays and phases apart."""
+"""Fewer rows could not separate arrays and phases."""
 
 
 class Recording:

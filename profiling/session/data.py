@@ -37,7 +37,7 @@ class SessionData:
         detection also `method`, `seed`, `graph` (`vertices`, `edges`, `arcs`, `weighted`),
         `modularity`, `communities`, `arcs_visited`, `timings`, `peak_bytes` by group, and the
         result's provenance (`budget_bytes`, `placements` …). `about_sources` holds what each
-        source reports of itself: events, `dropped`, the driver's totals beside those recorded.
+        source reports of itself: events, `dropped`, the driver's totals next to those recorded.
     plan : mapping, optional
         The plan made for the run, as `louvain-um plan --json` prints it.
     lifetimes : tuple of Lifetime

@@ -210,7 +210,7 @@ class PhaseSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PageMap:
-    """How often each stretch of an array was touched in each stretch of time.
+    """How often each range of an array was touched in each interval of time.
 
     Parameters
     ----------

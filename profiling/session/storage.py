@@ -280,9 +280,9 @@ def check(session: SessionData) -> None:
     _need(session.plan is None or isinstance(session.plan, Mapping), "plan")
     _check_energy(session.energy)
     for life in session.lifetimes:
-        stretch = (life.address, life.nbytes, life.start_ns, life.end_ns)
+        lifetime = (life.address, life.nbytes, life.start_ns, life.end_ns)
         _need(isinstance(life.name, str) and _is_word(life.group), "lifetimes")
-        _need(_whole(*stretch, life.level) and min(stretch) >= 0, "lifetimes")
+        _need(_whole(*lifetime, life.level) and min(lifetime) >= 0, "lifetimes")
         _need(life.address + life.nbytes < MOST, "lifetimes")
     for span in session.phases:
         whole = (span.start_ns, span.end_ns, span.vertices, span.arcs, span.moved)

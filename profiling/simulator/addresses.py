@@ -43,7 +43,7 @@ def trace_of_addresses(
     """Return the trace of accesses, one address each.
 
     Successive accesses of one kernel are one launch; a streamed page and one accessed at random
-    are told apart by how many accesses it gets in a row.
+    are distinguished by how many accesses it gets in a row.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def trace_of_addresses(
     kernels : sequence of str of length a, optional
         The kernel of each access; all of one by default.
     arrays : mapping of str to (int, int), optional
-        Begin and bytes of each array; accesses outside are an error. By default, every stretch of
+        Begin and bytes of each array; accesses outside are an error. By default, every range of
         pages without a gap of 2 MiB is an array, ``range 0``, ``range 1`` and so on.
     groups : mapping of str to str, optional
         Group of each array, of those that policies place; "graph" by default.
@@ -201,7 +201,7 @@ def _column(name: str, given: ArrayLike, size: int | None) -> NDArray[Any]:
 
 
 def _ranges(at: NDArray[np.int64]) -> list[tuple[str, int, int]]:
-    """Return stretches of touched pages: name, begin, bytes."""
+    """Return ranges of touched pages: name, begin, bytes."""
     pages = distinct(at // PAGE_BYTES)
     if not len(pages):
         return []

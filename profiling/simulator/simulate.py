@@ -51,7 +51,7 @@ further ones."""
 
 _NO_PAGE = -(c.BASE_ADDRESS // c.PAGE_BYTES)  # comes out as address 0: no array's
 
-_PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
+_PREFETCH_RANGE = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
 
 
 def simulate(
@@ -350,8 +350,8 @@ class Replay:
         first, end = self._range(step)
         if step.to == "gpu":
             return self._to_gpu(first, end)
-        for start in range(first, end, _PREFETCH_STRETCH):
-            to_host(self.state, start, min(end, start + _PREFETCH_STRETCH))
+        for start in range(first, end, _PREFETCH_RANGE):
+            to_host(self.state, start, min(end, start + _PREFETCH_RANGE))
             self._drain()
 
     def _range(self, step: Prefetch | Discard) -> tuple[int, int]:
@@ -362,8 +362,8 @@ class Replay:
 
     def _to_gpu(self, first: int, end: int) -> None:
         for _ in range(self.passes):
-            for start in range(first, end, _PREFETCH_STRETCH):
-                to_gpu(self.state, start, min(end, start + _PREFETCH_STRETCH))
+            for start in range(first, end, _PREFETCH_RANGE):
+                to_gpu(self.state, start, min(end, start + _PREFETCH_RANGE))
                 self._drain()
 
     def _note(self, kind: Kind, page: int, size: int, count: int) -> None:

@@ -193,7 +193,7 @@ class Trace:
     """Arrays and steps of one program.
 
     Of the shorter of the two, computing and reading over the bus, kernels hide the share `hidden`
-    beside the other: all of it, unless they wait for their slowest. `about` is what the program's
+    behind the longer: all of it, unless they wait for their slowest. `about` is what the program's
     own plan follows from, if that is known. With less memory than all arrays take, `reserved` bytes
     of it are not the program's: the context's, and the display's.
 

@@ -32,7 +32,7 @@ MOST_WAITING = 1 << 24
 
 
 class Totals:
-    """The driver's totals since construction, beside the sums of a source's events."""
+    """The driver's totals since construction, next to the sums of a source's events."""
 
     def __init__(self) -> None:
         self.trackers = listen()

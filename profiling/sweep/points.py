@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 FOOTPRINT = "share of the plan's in-core footprint"
-"""Set points apart from those of versions in which memory was a share of the recorded arrays."""
+"""Distinguishes points from those whose memory was a share of the recorded arrays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Subject:
     scale: float | None = None
     rates: tuple[float, ...] | None = None
     digest: str = field(init=False, repr=False, compare=False)
-    """Of the graph: graphs of one name and size are told apart by it."""
+    """Of the graph: graphs of one name and size are distinguished by it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", digest_of(self.graph))

@@ -1,4 +1,4 @@
-"""Tables of replays beside the results: groups, iterations, fastest policies, remarks."""
+"""Tables of replays in addition to the results: groups, iterations, fastest policies, remarks."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ def fastest(rows: Sequence[Mapping[str, Any]]) -> str:
                     winner_at[rate] = row
         graph, gpu, evidence = place
         winners = [(row["policy"], rate) for rate, row in sorted(winner_at.items())]
-        parts = [f"{policy} at {format_rates(at)}" for policy, at in stretches(winners)]
+        parts = [f"{policy} at {format_rates(at)}" for policy, at in ranges_won(winners)]
         lines.append(f"{graph} on {gpu}, {evidence}: fastest {', '.join(parts) or 'none'}")
     return "\n".join(lines)
 
 
-def stretches(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
+def ranges_won(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
     """Return each winner with the neighbouring oversubscriptions at which it won."""
     return [
         (name, [rate for _, rate in of_one])

@@ -28,15 +28,15 @@ REQUIRED: dict[str, type] = {
     "evidence": str,
 }
 """Columns of `results`, one row per run; oversubscription in percent, evidence "measured" or
-"modelled". Other columns are kept; of them `gpu` tells machines apart, `peak_bytes` is the peak of
-all groups, and `faults`, `vertices`, `arcs` and `scale` are shown."""
+"modelled". Other columns are kept; of them `gpu` distinguishes machines, `peak_bytes` is the peak
+of all groups, and `faults`, `vertices`, `arcs` and `scale` are shown."""
 
 GROUPS = {"graph": str, "group": str, "peak_bytes": int, "accesses": int, "gpu_faults": int}
-"""Columns of the table of groups beside it, for the thesis's Tables 4.3 and 4.4 and Figures 4.1
+"""Columns of the table of groups next to it, for the thesis's Tables 4.3 and 4.4 and Figures 4.1
 and 4.10: one row per graph and group; `policy`, `oversubscription` and `evidence` are optional."""
 
 ITERATIONS = {"graph": str, "oversubscription": float, "number": int, "seconds": float}
-"""Columns of the table of iterations beside it, for Figure 4.11; `policy`, `phase` and `evidence`
+"""Columns of the table of iterations next to it, for Figure 4.11; `policy`, `phase` and `evidence`
 are optional. The number counts through the run from 1."""
 
 OPTIONAL: dict[str, type] = {

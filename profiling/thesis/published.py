@@ -1,4 +1,4 @@
-"""Numbers published by Dinçer (thesis, chapter 4), shown beside those of a sweep.
+"""Numbers published by Dinçer (thesis, chapter 4), shown next to those of a sweep.
 
 Machines: PASCAL is a Quadro P4000 with 8 GB, AMPERE an RTX 3060 Ti with 8 GB, both on PCIe 3.
 """

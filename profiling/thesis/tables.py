@@ -80,7 +80,7 @@ def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
 
 
 def in_core(sweep: Sweep) -> Table:
-    """Return seconds of base without oversubscription beside those in core: Table 2.1."""
+    """Return seconds of base without oversubscription next to those in core: Table 2.1."""
     rows: list[dict[str, Any]] = []
     for row in sweep.results if sweep.is_study else ():
         known = published.published_name(row["graph"])
@@ -109,7 +109,7 @@ def in_core(sweep: Sweep) -> Table:
 
 
 def mean_gains(sweep: Sweep) -> Table:
-    """Return mean gains over base beside the published ones: Table 4.6."""
+    """Return mean gains over base next to the published ones: Table 4.6."""
     rows: list[dict[str, Any]] = []
     results = [
         row
@@ -162,7 +162,7 @@ def _left_out(sweep: Sweep) -> list[str]:
 
 
 def peaks(sweep: Sweep) -> Table:
-    """Return peak bytes by group beside the published ones: Table 4.3."""
+    """Return peak bytes by group next to the published ones: Table 4.3."""
     return _groups_table(
         sweep, "peak_bytes", "peaks", sweep.cited("Peak memory by group", "Table 4.3"), "bytes",
         {name: tuple(mb * 10**6 for mb in row) for name, row in published.PEAK_MB.items()},
@@ -170,7 +170,7 @@ def peaks(sweep: Sweep) -> Table:
 
 
 def accesses(sweep: Sweep) -> Table:
-    """Return accesses by group beside the published ones: Table 4.4."""
+    """Return accesses by group next to the published ones: Table 4.4."""
     table = _groups_table(
         sweep, "accesses", "accesses", sweep.cited("Memory accesses by group", "Table 4.4"), "rate",
         {name: tuple(m * 10**6 for m in row) for name, row in published.ACCESSES.items()},

@@ -169,7 +169,7 @@ def page_map(
 
 
 def _name_arrays(axes: Axes, axis: Axis, low: int, high: int) -> None:
-    """Put the names of the largest arrays beside their pages."""
+    """Put the names of the largest arrays next to their pages."""
     stripes = [stripe for stripe in axis.stripes if low <= stripe.first < high]
     wide = [stripe for stripe in stripes if stripe.rows >= (high - low) / 18] or stripes[:1]
     axes.set_yticks([stripe.first - low + stripe.rows / 2 for stripe in wide])

@@ -99,7 +99,7 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
                 "evidence": "measured",
             },
         )
-    yield from _apart(_events(merged_events(session)[0], session))
+    yield from _separate(_events(merged_events(session)[0], session))
     for name, curves in (
         ("allocated arrays, bytes", over_time.allocated(analysis)),
         ("managed on the device, bytes", over_time.resident(analysis)),
@@ -171,7 +171,7 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
                     time=time, duration=duration, about=about)  # fmt: skip
 
 
-def _apart(slices: Iterable[Slice]) -> Iterator[Slice]:
+def _separate(slices: Iterable[Slice]) -> Iterator[Slice]:
     """End slices where the next one of their track begins: viewers cannot draw overlaps."""
     waiting: dict[tuple[str, str], Slice] = {}
     for item in slices:

@@ -82,7 +82,7 @@ def test_options_out_of_range(options):
         lu.pagerank(TRIANGLE, **{"device": "cpu", **options})
 
 
-def test_ranks_that_do_not_settle():
+def test_ranks_that_do_not_converge():
     with pytest.raises(LouvainUmError, match="after 3 iterations; allow more"):
         lu.pagerank(lu.Graph.from_edges([0, 1], [1, 2]), 1.0, max_iterations=3, device="cpu")
 

@@ -13,7 +13,7 @@ import louvain_um as lu
 from louvain_um import Graph
 from louvain_um.distributed.files.reading import rows_of_edges
 from louvain_um.distributed.run import detect_on_rank
-from louvain_um.errors import GraphError, GraphFormatError, OptionError, Vanished
+from louvain_um.errors import GraphError, GraphFormatError, OptionError, Underflow
 from louvain_um.options import Options
 from tests.distributed.runs import assert_equal, graph_named
 from tests.distributed.threads import run_threads
@@ -69,8 +69,8 @@ def test_rows_are_those_of_from_edges(edges, ranks, duplicates):
         return  # nothing tells that these edges would have weights
     one = Graph.from_edges(u, v, w, n_vertices=n, duplicates=duplicates)
     assert_same(joined(blocks), one)
-    vanished = tuple(note for note in one.notes if isinstance(note, Vanished))
-    assert {block.notes for block in blocks} == {vanished}
+    underflows = tuple(note for note in one.notes if isinstance(note, Underflow))
+    assert {block.notes for block in blocks} == {underflows}
 
 
 @pytest.fixture

@@ -319,7 +319,7 @@ def test_vertices_keep_their_names(tmp_path, names):
         return deal(own, None if own.rank else graph)
 
     blocks = run_threads(rows, 2)
-    assert [str(name) for block in blocks for name in block.own_names] == [
+    assert [str(name) for block in blocks for name in block.local_names] == [
         str(name) for name in names
     ]
 

@@ -82,7 +82,7 @@ def read_all(path, chance=None):
 def _read(path, read):
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GraphWarning)  # doubts about a file that is read
+            warnings.simplefilter("ignore", GraphWarning)  # uncertain notes on a file that is read
             read()
     except LouvainUmError as error:
         message = str(error)

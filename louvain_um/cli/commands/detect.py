@@ -67,8 +67,8 @@ def detect(
         Path | None,
         option(
             "TABLE",
-            "CSV, TSV or Parquet file with a row for each vertex; prints what sets each "
-            "community apart.",
+            "CSV, TSV or Parquet file with a row for each vertex; prints what "
+            "distinguishes each community.",
         ),
     ] = None,
     random_graphs: Annotated[
@@ -279,6 +279,6 @@ def detect(
         show_result(result, compiling, top)
     if described is not None and not json:
         for community, label in enumerate(described.labels[:top]):
-            echo(f"{community}: {label or 'nothing sets it apart'}")
+            echo(f"{community}: {label or 'nothing distinguishes it'}")
     if tested is not None and not json:
         echo(str(tested))

@@ -62,7 +62,7 @@ def draw(
         option(
             "TABLE",
             "For a page: CSV, TSV or Parquet file with a row for each vertex; the page says "
-            "what sets each community apart.",
+            "what distinguishes each community.",
         ),
     ] = None,
     method: Annotated[

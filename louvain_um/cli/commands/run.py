@@ -15,7 +15,7 @@ from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
-from louvain_um.errors import LouvainUmError, OptionError, Vanished
+from louvain_um.errors import LouvainUmError, OptionError, Underflow
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -117,10 +117,10 @@ class Running:
     verbose: common.Verbose = False
 
 
-def refuse_vanished(name: str, source: str, graph: Graph) -> None:
+def refuse_underflow(name: str, source: str, graph: Graph) -> None:
     """Raise if edges are missing because their weights round to 0, and the answer needs them."""
     for note in graph.notes if name in FOLLOWING else ():
-        if isinstance(note, Vanished):
+        if isinstance(note, Underflow):
             unweighted = WEIGHING.get(name, "weights do not matter here")
             raise LouvainUmError(
                 f"{source}: {note}, and their edges would be missing; correct the large weights, "
@@ -160,7 +160,7 @@ def execute(
         with timed(seconds, "read", reporter), announced(reporter):
             reporter.step(f"reading {source}")
             loaded = reading.read(source)
-            refuse_vanished(name, source, loaded)
+            refuse_underflow(name, source, loaded)
         with timed(seconds, "run", reporter):
             reporter.step(f"running {name}")
             call = {
@@ -384,7 +384,7 @@ def read_vector(path: Path) -> Any:
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
-        with warnings.catch_warnings():  # an empty file is told by its length
+        with warnings.catch_warnings():  # an empty file is recognised by its length
             warnings.simplefilter("ignore")
             return np.loadtxt(path, ndmin=1)
     except FileNotFoundError:

@@ -203,8 +203,8 @@ def simulate(
     from louvain_um.profiling.simulator.result import CONFORMANCE
 
     console = tables.console()
-    beside = " beside another one" if peer_memory is not None else ""
-    console.print(f"{graphs.name_of(graph)} on {profile.name}{beside}, modelled", soft_wrap=True)
+    peer = " with a peer GPU" if peer_memory is not None else ""
+    console.print(f"{graphs.name_of(graph)} on {profile.name}{peer}, modelled", soft_wrap=True)
     console.print(explain_peak(trace), soft_wrap=True)
     console.print(COLUMNS, soft_wrap=True)
     console.print()

@@ -191,7 +191,7 @@ TRIALS: Final = (
     ("add\nms", "add_vertices_ms", 1.0),
     ("remove\nms", "remove_vertices_ms", 1.0),
 )
-"""Columns of what was measured beside batches."""
+"""Columns of what was measured in addition to batches."""
 
 
 def table_of(records: list[dict[str, Any]]) -> Table:
@@ -200,7 +200,7 @@ def table_of(records: list[dict[str, Any]]) -> Table:
 
 
 def trials_of(records: list[dict[str, Any]]) -> Table:
-    """Return the table of what was measured beside batches."""
+    """Return the table of what was measured in addition to batches."""
     measured = [column for column in TRIALS if any(r[column[1]] is not None for r in records)]
     return table(records, measured)
 

@@ -139,7 +139,7 @@ def stream(
         "weight": weight,
         "separator": expanded(separator),
     }
-    # What is given tells live streams apart.
+    # What is given distinguishes live streams.
     given = {"header": header, "weighted": weighted, "date_format": date_format}
     columns |= {name: value for name, value in given.items() if value is not None}
     if ids != IdKind.auto:

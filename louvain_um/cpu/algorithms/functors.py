@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError
 from louvain_um.core import intrinsics, parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.cpu.algorithms import operators
-from louvain_um.cpu.algorithms.operators import PARTS, SERIAL_ARCS, STRETCH, arrays, claim_rows
+from louvain_um.cpu.algorithms.operators import PARTS, ROWS, SERIAL_ARCS, arrays, claim_rows
 from louvain_um.cpu.walk import INLINE, after, piece_of, row
 
 inlined: Any = njit(**INLINE)  # type: ignore[call-overload]
@@ -65,7 +65,7 @@ def atomic_max(array, index, value):
 
 def visit_arcs(functor, arguments, rows, frontier, before, balanced, out, marks):
     """Call a functor for the arcs of a frontier; see operators.cu."""
-    many = before[-1] > SERIAL_ARCS or (not balanced and len(frontier) > STRETCH)
+    many = before[-1] > SERIAL_ARCS or (not balanced and len(frontier) > ROWS)
     threads = parallel.default_threads() if many else 1
     none = np.empty(0, np.uint32)
     _run(
@@ -78,7 +78,7 @@ def visit_arcs(functor, arguments, rows, frontier, before, balanced, out, marks)
 def sum_arcs(functor, arguments, rows, frontier, *, whole):
     """Return the sums of what a functor returns for the arcs of each item of a frontier."""
     sums, counter = np.empty(len(frontier)), np.zeros(1, np.int64)
-    threads = parallel.default_threads() if len(frontier) > STRETCH else 1
+    threads = parallel.default_threads() if len(frontier) > ROWS else 1
     parts = np.empty((threads, PARTS))
     _run(functor, "over_sums", threads, arrays(rows), frontier, counter, arguments, parts, sums)
     return sums
@@ -95,7 +95,7 @@ def keep_items(functor, arguments, frontier):
 def visit_common(functor, arguments, rows, pairs):
     """Count the common neighbours of pairs, and call a functor for each of them."""
     counts, counter = np.zeros(len(pairs), np.int64), np.zeros(1, np.int64)
-    threads = parallel.default_threads() if len(pairs) > STRETCH else 1
+    threads = parallel.default_threads() if len(pairs) > ROWS else 1
     _run(functor, "over_pairs", threads, arrays(rows), pairs, counter, arguments, counts)
     return counts
 
@@ -210,7 +210,7 @@ def _kernels(functor):
     @released
     def over_rows(t, threads, rows, frontier, before, counter, arguments, out, marks):
         state = rows, arguments, out, marks
-        low, high = claim_rows(counter, len(frontier), STRETCH)
+        low, high = claim_rows(counter, len(frontier), ROWS)
         while low < high:
             for i in range(low, high):
                 u, k = frontier[i], before[i]
@@ -220,28 +220,28 @@ def _kernels(functor):
                         visit(state, u, arc, k)
                         k += 1
                     piece = after(rows, piece)
-            low, high = claim_rows(counter, len(frontier), STRETCH)
+            low, high = claim_rows(counter, len(frontier), ROWS)
 
     @released
     def over_sums(t, threads, rows, frontier, counter, arguments, parts, sums):
-        low, high = claim_rows(counter, len(frontier), STRETCH)
+        low, high = claim_rows(counter, len(frontier), ROWS)
         while low < high:
             for i in range(low, high):
                 sums[i] = sum_row(rows, frontier[i], parts[t], number, (rows, arguments))
-            low, high = claim_rows(counter, len(frontier), STRETCH)
+            low, high = claim_rows(counter, len(frontier), ROWS)
 
     @released
     def over_items(t, threads, frontier, counter, arguments, answers):
-        low, high = claim_rows(counter, len(frontier), STRETCH)
+        low, high = claim_rows(counter, len(frontier), ROWS)
         while low < high:
             for i in range(low, high):
                 answers[i] = kept((np.int64(frontier[i]),), arguments)
-            low, high = claim_rows(counter, len(frontier), STRETCH)
+            low, high = claim_rows(counter, len(frontier), ROWS)
 
     @released
     def over_pairs(t, threads, rows, pairs, counter, arguments, counts):
         targets = rows[2]
-        low, high = claim_rows(counter, len(pairs), STRETCH)
+        low, high = claim_rows(counter, len(pairs), ROWS)
         while low < high:
             for p in range(low, high):
                 a, b = pairs[p, 0], pairs[p, 1]
@@ -268,7 +268,7 @@ def _kernels(functor):
                             ends = np.int64(pairs[p, 0]), np.int64(pairs[p, 1])
                             kept((*ends, np.int64(c)), arguments)
                     piece = after(rows, piece)
-            low, high = claim_rows(counter, len(pairs), STRETCH)
+            low, high = claim_rows(counter, len(pairs), ROWS)
 
     return {
         "over_arcs": over_arcs, "over_rows": over_rows, "over_sums": over_sums,

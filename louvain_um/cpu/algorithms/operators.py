@@ -4,7 +4,7 @@ Each takes a compiled function and a tuple of arrays, its `state`, and is inline
 that calls it. Rows are a tuple as `louvain_um.cpu.walk` has it; no weights is an empty array. For
 compressed rows `begins` and `ends` are two views of the offsets.
 
-Threads claim stretches of work from a shared counter. None of the operators orders its calls, so
+Threads claim ranges of work from a shared counter. None of the operators orders its calls, so
 that their functions must commute: minima, integer sums, marks.
 """
 
@@ -18,7 +18,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
 from louvain_um.cpu.walk import INLINE, WHOLE, after, piece_from, piece_of, row
 
-STRETCH = 512
+ROWS = 512
 """Rows, or items of a frontier, that a thread claims at a time."""
 
 ARCS = 4096

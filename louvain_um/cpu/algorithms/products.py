@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
-from louvain_um.cpu.algorithms.operators import PARTS, STRETCH, arrays, claim_rows, sum_row
+from louvain_um.cpu.algorithms.operators import PARTS, ROWS, arrays, claim_rows, sum_row
 from louvain_um.cpu.walk import INLINE, after, piece_of, row
 
 
@@ -80,7 +80,7 @@ def iterate(
     """Replace every rank by what its neighbours pass on; sum dangling ranks and changes."""
     targets, weights = rows[2], rows[3]
     n, dangling, change = len(ranks), 0, 0
-    low, high = claim_rows(counter, n, STRETCH)
+    low, high = claim_rows(counter, n, ROWS)
     while low < high:
         for v in range(low, high):
             total = np.int64(shares[v] * np.float64(loops[v]))
@@ -101,7 +101,7 @@ def iterate(
             else:
                 next_shares[v] = 0.0
                 dangling += rank
-        low, high = claim_rows(counter, n, STRETCH)
+        low, high = claim_rows(counter, n, ROWS)
     atomic_add(sums, 0, dangling)
     atomic_add(sums, 1, change)
 
@@ -129,11 +129,11 @@ def multiply(t, threads, rows, loops, counter, x, unit, y):
     """Multiply unclaimed rows with x; a fixed order of additions, each rounded on its own."""
     state = rows[2], rows[3], x
     parts = np.zeros(PARTS, np.float64)
-    low, high = claim_rows(counter, len(y), STRETCH)
+    low, high = claim_rows(counter, len(y), ROWS)
     while low < high:
         for v in range(low, high):
             total = sum_row(rows, v, parts, product, state)
             if loops[v]:
                 total += np.float64(loops[v]) * x[v]
             y[v] = total * unit
-        low, high = claim_rows(counter, len(y), STRETCH)
+        low, high = claim_rows(counter, len(y), ROWS)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
-from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows, filter, intersect
+from louvain_um.cpu.algorithms.operators import ROWS, arrays, claim_rows, filter, intersect
 from louvain_um.cpu.algorithms.traversal import weight_of
 from louvain_um.cpu.walk import INLINE, WHOLE, after, piece_of, row
 
@@ -51,20 +51,20 @@ def join(parents, u, v):
 def join_first(t, threads, rows, counter, parents):
     """Join every vertex to its first neighbours."""
     n = len(parents)
-    low, high = claim_rows(counter, n, STRETCH)
+    low, high = claim_rows(counter, n, ROWS)
     while low < high:
         for v in range(low, high):
             piece = piece_of(rows, v)
             for arc in range(piece.arc, min(piece.arc + np.uint64(FIRST_ARCS), piece.stop)):
                 join(parents, np.uint32(v), rows[2][arc])
-        low, high = claim_rows(counter, n, STRETCH)
+        low, high = claim_rows(counter, n, ROWS)
 
 
 @kernel()
 def join_rest(t, threads, rows, counter, parents, largest):
     """Join every vertex to its other neighbours; those in the largest component need not be."""
     n = len(parents)
-    low, high = claim_rows(counter, n, STRETCH)
+    low, high = claim_rows(counter, n, ROWS)
     while low < high:
         for v in range(low, high):
             if parents[v] == largest:
@@ -76,21 +76,21 @@ def join_rest(t, threads, rows, counter, parents, largest):
                     join(parents, np.uint32(v), rows[2][other])
                 piece = after(rows, piece)
                 arc = piece.arc
-        low, high = claim_rows(counter, n, STRETCH)
+        low, high = claim_rows(counter, n, ROWS)
 
 
 @kernel()
 def flatten(t, threads, counter, parents):
     """Point every vertex to its root."""
     n = len(parents)
-    low, high = claim_rows(counter, n, STRETCH)
+    low, high = claim_rows(counter, n, ROWS)
     while low < high:
         for v in range(low, high):
             root = parents[v]
             while parents[root] != root:
                 root = parents[root]
             parents[v] = root
-        low, high = claim_rows(counter, n, STRETCH)
+        low, high = claim_rows(counter, n, ROWS)
 
 
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -134,7 +134,7 @@ def spanning_forest(rows: Any, threads: int) -> tuple[NDArray[np.uint64], NDArra
 def lightest(t, threads, rows, live, component, choice, weight, counter):
     """Choose each vertex's lightest arc that leaves its component; lower the component's weight."""
     targets, weights = rows[2], rows[3]
-    low, high = claim_rows(counter, len(live), STRETCH)
+    low, high = claim_rows(counter, len(live), ROWS)
     while low < high:
         for i in range(low, high):
             v = live[i]
@@ -151,13 +151,13 @@ def lightest(t, threads, rows, live, component, choice, weight, counter):
             choice[v] = best
             if best_weight < weight[own]:
                 atomic_min(weight, own, best_weight)
-        low, high = claim_rows(counter, len(live), STRETCH)
+        low, high = claim_rows(counter, len(live), ROWS)
 
 
 @kernel()
 def first_of_equals(t, threads, rows, live, component, choice, weight, pair, counter):
     """Find each component's smallest pair of ends among its lightest arcs."""
-    low, high = claim_rows(counter, len(live), STRETCH)
+    low, high = claim_rows(counter, len(live), ROWS)
     while low < high:
         for i in range(low, high):
             v = live[i]
@@ -168,7 +168,7 @@ def first_of_equals(t, threads, rows, live, component, choice, weight, pair, cou
             ends = min(a, b) << HALF | max(a, b)
             if ends < pair[own]:
                 atomic_min(pair, own, ends)
-        low, high = claim_rows(counter, len(live), STRETCH)
+        low, high = claim_rows(counter, len(live), ROWS)
 
 
 @kernel()
@@ -176,7 +176,7 @@ def hook_components(
     t, threads, roots, component, weight, pair, hook, edges, weights, count, counter
 ):
     """Join each component to the one its edge leads to; of two that chose one edge, the larger."""
-    low, high = claim_rows(counter, len(roots), STRETCH)
+    low, high = claim_rows(counter, len(roots), ROWS)
     while low < high:
         for i in range(low, high):
             own = roots[i]
@@ -190,7 +190,7 @@ def hook_components(
             hook[own] = other
             at = atomic_add(count, 0, 1)
             edges[at], weights[at] = ends, np.int64(weight[own])
-        low, high = claim_rows(counter, len(roots), STRETCH)
+        low, high = claim_rows(counter, len(roots), ROWS)
 
 
 @kernel(**INLINE)
@@ -209,12 +209,12 @@ def is_root(hook, v):
 def keep(t, threads, live, roots, hook, choice, next_live, next_roots, tails, counter):
     """Keep the vertices and the components that the next round has to look at."""
     items = len(live) + len(roots)
-    low, high = claim_rows(counter, items, STRETCH)
+    low, high = claim_rows(counter, items, ROWS)
     while low < high:
         filter(live, low, min(high, len(live)), has_choice, choice, next_live, tails[:1])
         first = max(low - len(live), 0)
         filter(roots, first, max(high - len(live), 0), is_root, hook, next_roots, tails[1:])
-        low, high = claim_rows(counter, items, STRETCH)
+        low, high = claim_rows(counter, items, ROWS)
 
 
 @kernel()
@@ -223,7 +223,7 @@ def follow(t, threads, roots, hook, component, weight, pair, counter):
     for i in range(len(roots) * t // threads, len(roots) * (t + 1) // threads):
         weight[roots[i]] = NONE
         pair[roots[i]] = NONE
-    low, high = claim_rows(counter, len(component), STRETCH)
+    low, high = claim_rows(counter, len(component), ROWS)
     while low < high:
         for v in range(low, high):
             root = component[v]
@@ -232,7 +232,7 @@ def follow(t, threads, roots, hook, component, weight, pair, counter):
                 hook[root] = hook[hook[root]]
                 root = hook[root]
             component[v] = root
-        low, high = claim_rows(counter, len(component), STRETCH)
+        low, high = claim_rows(counter, len(component), ROWS)
 
 
 STEP = 64

@@ -11,8 +11,8 @@ from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
 from louvain_um.cpu.algorithms.operators import (
+    ROWS,
     SERIAL_ARCS,
-    STRETCH,
     advance,
     arcs_before,
     arrays,
@@ -237,7 +237,7 @@ def sssp(rows: Any, source: int, threads: int) -> tuple[NDArray[np.int64], NDArr
     sizes = np.array([1, 0], np.int64)  # of the near and the far pile
     limit = width
     while True:
-        near, next_, limit = settle(
+        near, next_, limit = relax_narrow_frontiers(
             tuple_, near, next_, far, sizes, where, least, limit, width, threads
         )
         if sizes[0] == 0:
@@ -299,7 +299,7 @@ def leave(frontier, where):
 
 
 @kernel()
-def settle(rows, near, next_, far, sizes, where, distances, limit, width, threads):
+def relax_narrow_frontiers(rows, near, next_, far, sizes, where, distances, limit, width, threads):
     """Work on narrow frontiers, and raise the limit, until a frontier is worth several threads."""
     limit, width = np.uint64(limit), np.uint64(width)
     while True:
@@ -368,7 +368,7 @@ def raise_limit(near, far, sizes, where, distances, limit, width):
 def find_parents(t, threads, rows, counter, source, distances, parents):
     """Set each reached vertex's parent: its smallest neighbour on a shortest path to it."""
     n = len(parents)
-    low, high = claim_rows(counter, n, STRETCH)
+    low, high = claim_rows(counter, n, ROWS)
     while low < high:
         for v in range(low, high):
             if distances[v] == UNREACHED or v == source:
@@ -381,6 +381,6 @@ def find_parents(t, threads, rows, counter, source, distances, parents):
                         parents[v] = u
                         break
                 piece = after(rows, piece)
-        low, high = claim_rows(counter, n, STRETCH)
+        low, high = claim_rows(counter, n, ROWS)
     if t == 0:
         parents[source] = source

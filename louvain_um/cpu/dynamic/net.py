@@ -67,7 +67,7 @@ def unique(keys):
 
 
 @kernel()
-def settle(before, deleted, less, more, summing, limit, after):
+def net_weights(before, deleted, less, more, summing, limit, after):
     """Write each edge's weight after the batch."""
     missing, first = 0, -1
     for i in range(len(before)):

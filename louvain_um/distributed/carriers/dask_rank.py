@@ -27,7 +27,7 @@ from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 
 SHOWN = ("kind", "phase", "level", "iteration", "vertices", "arcs", "moved", "modularity")
-"""What of an event is told to the client."""
+"""What of an event is reported to the client."""
 
 RANKS = "louvain-um-"
 """Begins the names of sessions' topics and tasks."""
@@ -166,23 +166,23 @@ class DaskCommunicator(Communicator):
         self._mailbox.abort(reason)
 
 
-def teller(session: Session, rank: int) -> Observer:
-    """Return an observer that logs each rank's phases; the first rank tells the client more."""
+def reporter(session: Session, rank: int) -> Observer:
+    """Return an observer that logs each rank's phases; the first rank reports more."""
     worker = get_worker()
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         if event.kind in ("start", "iteration", "end") and rank == 0:
             worker.log_event(session.topic, {name: getattr(event, name) for name in SHOWN})
         if event.kind == "start":
             about = {"run": session.name, "rank": rank, "phase": event.phase, "level": event.level}
             worker.log_event(RANKS_TOPIC, about)
 
-    return tell
+    return report
 
 
-def event_of(told: Mapping[str, Any]) -> Event:
-    """Return the event that `teller` told."""
-    return Event(**{name: told[name] for name in SHOWN})
+def event_of(reported: Mapping[str, Any]) -> Event:
+    """Return the event that `reporter` reported."""
+    return Event(**{name: reported[name] for name in SHOWN})
 
 
 def run_rank(
@@ -202,8 +202,8 @@ def run_rank(
     ranks = DaskCommunicator(session, rank)
     try:
         options = replace(options, threads=options.threads or get_worker().state.nthreads)
-        block = own_arrays(rows) if isinstance(rows, RowBlock) else rows.rows(ranks, frames)
-        found = detect_on_rank(ranks, block, options, teller(session, rank), **values)
+        block = local_arrays(rows) if isinstance(rows, RowBlock) else rows.rows(ranks, frames)
+        found = detect_on_rank(ranks, block, options, reporter(session, rank), **values)
     finally:
         close_mailbox(session.name)
     if rank:
@@ -211,7 +211,7 @@ def run_rank(
     return PartitionedLabels.of(found) if values.get("labels") else found
 
 
-def own_arrays(block: RowBlock) -> RowBlock:
+def local_arrays(block: RowBlock) -> RowBlock:
     """Return a block that may be written to: arrays that arrive in a message may not."""
     arrays: dict[str, Array | None] = {
         name: getattr(block, name) for name in ("offsets", "targets", "weights", "loops")

@@ -122,7 +122,7 @@ def run_session(
 ) -> Communities | PartitionedLabels:
     """Run one rank on every worker of a session; on a failure, stop them all."""
     events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
-    client.subscribe_topic(session.topic, lambda told: events.put(event_of(told[1])))
+    client.subscribe_topic(session.topic, lambda message: events.put(event_of(message[1])))
     futures: list[Future] = []
     level = -1
     try:
@@ -171,8 +171,8 @@ def parts_of(
             yield graph, None
     else:
         partitions = client.compute(graph.frame.to_delayed())
-        for own in blocks_to_read(graph, ranks):
-            yield replace(graph, frame=None), [partitions[k] for k in own]
+        for local in blocks_to_read(graph, ranks):
+            yield replace(graph, frame=None), [partitions[k] for k in local]
 
 
 def next_level(events: queue.SimpleQueue[Event | None], observer: Observer, level: int) -> int:

@@ -99,11 +99,11 @@ class NcclCommunicator(Communicator):
         self.swap([[array] for array in sent], [[array] for array in received])
         return [array.get().view(dtype) for array in received]
 
-    def lengths(self, own: Sequence[int]) -> list[int]:
-        """Tell rank r number r; return what each rank told."""
+    def lengths(self, local: Sequence[int]) -> list[int]:
+        """Send number r to rank r; return what each rank sent."""
         import cupy
 
-        sent, received = on_device(np.array(own, np.int64)), cupy.empty(8 * self.size, np.uint8)
+        sent, received = on_device(np.array(local, np.int64)), cupy.empty(8 * self.size, np.uint8)
         parts = [slice(8 * rank, 8 * rank + 8) for rank in range(self.size)]
         self.swap([[sent[part]] for part in parts], [[received[part]] for part in parts])
         found: list[int] = received.get().view(np.int64).tolist()
@@ -138,17 +138,17 @@ class NcclCommunicator(Communicator):
         import cupy
 
         since = time.perf_counter()
-        own = np.ascontiguousarray(values, np.int64)
-        sums = on_device(own)
-        if own.size:
+        local = np.ascontiguousarray(values, np.int64)
+        sums = on_device(local)
+        if local.size:
             stream, at = cupy.cuda.get_current_stream().ptr, sums.data.ptr
             kind, add = self.nccl.NCCL_INT64, self.nccl.NCCL_SUM
             with self.or_abort():
-                self.connection.allReduce(at, at, own.size, kind, add, stream)
+                self.connection.allReduce(at, at, local.size, kind, add, stream)
                 self.wait()
-        others = own.nbytes * (self.size - 1)
+        others = local.nbytes * (self.size - 1)
         self.note(others, others, since)
-        found: NDArray[np.int64] = sums.get().view(np.int64).reshape(own.shape)
+        found: NDArray[np.int64] = sums.get().view(np.int64).reshape(local.shape)
         return found
 
     def wait(self) -> None:
@@ -235,14 +235,14 @@ class NcclLink:
         ranks, since = self.ranks, time.perf_counter()
         bounds = [words.size * rank // ranks.size for rank in range(ranks.size + 1)]
         parts = [words[low:high] for low, high in pairwise(bounds)]
-        own = parts[ranks.rank]
-        found = [cupy.empty(own.size, own.dtype) for _ in parts]
+        local = parts[ranks.rank]
+        found = [cupy.empty(local.size, local.dtype) for _ in parts]
         ranks.swap([[part] for part in parts], [[array] for array in found])
         for array in found:
-            own |= array
-        ranks.swap([[own]] * ranks.size, [[part] for part in parts])
-        others = words.nbytes - own.nbytes
-        each = own.nbytes * (ranks.size - 1)
+            local |= array
+        ranks.swap([[local]] * ranks.size, [[part] for part in parts])
+        others = words.nbytes - local.nbytes
+        each = local.nbytes * (ranks.size - 1)
         ranks.note(others + each, each + others, since)
 
     def sum_exact(self, values: Sequence[int]) -> list[int]:
@@ -262,11 +262,11 @@ def shared_id(ranks: Communicator) -> Any:
     """Return NCCL's id of the first rank: bytes, or in CuPy before 14 a tuple of numbers."""
     from cupy.cuda import nccl
 
-    own = np.zeros(0, np.int16)
+    local = np.zeros(0, np.int16)
     if ranks.rank == 0:
         made = nccl.get_unique_id()
-        own = np.array([isinstance(made, bytes), *made], np.int16)
-    as_bytes, *numbers = ranks.allgatherv(own)[0].tolist()
+        local = np.array([isinstance(made, bytes), *made], np.int16)
+    as_bytes, *numbers = ranks.allgatherv(local)[0].tolist()
     return bytes(numbers) if as_bytes else tuple(numbers)
 
 

@@ -38,7 +38,7 @@ class PartFolder:
         self.local = "://" not in plain
         self.run = ""
         self.files = require("pyarrow.fs", self.path)
-        self._own: OwnFolder | None = None
+        self._lock: OwnFolder | None = None
         if not self.local:
             core = require("fsspec.core", self.path)
             try:
@@ -56,7 +56,7 @@ class PartFolder:
         with self._failures():
             self.system.create_dir(self.root, recursive=True)
             if self.local:
-                self._own = OwnFolder(self.root)
+                self._lock = OwnFolder(self.root)
             finished = self._finish()
             names = self.names()
             for name in names:
@@ -75,13 +75,13 @@ class PartFolder:
         name = unfinished(part, self.run)
         with self._failures(), self._opened(name) as file:
             parquet.write_table(arrow.table(columns), file)
-        self._settle(name)
+        self._flush(name)
 
     def publish(self, parts: int) -> None:
         """Give all files their names, once those of an earlier result are gone."""
         with self._failures(), self._opened(NAMING) as file:
             file.write(f"{parts} {self.run}\n".encode())
-        self._settle(NAMING)
+        self._flush(NAMING)
         with self._failures():
             if not self._finish():
                 raise LouvainUmError(
@@ -91,11 +91,11 @@ class PartFolder:
 
     def close(self) -> None:
         """Let other runs write to the folder."""
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
-    def _settle(self, *names: str) -> None:
+    def _flush(self, *names: str) -> None:
         """Wait until files, and the names in the folder, are on the disk, if it is local."""
         if self.local:
             with self._failures():
@@ -122,10 +122,10 @@ class PartFolder:
         for name in sorted(names - named):
             if name.startswith("part-") and name.endswith(".parquet"):
                 self._delete(name)
-        self._settle()
+        self._flush()
         for held, name in waiting.items():
             self.system.move(self._path(held), self._path(name))
-        self._settle()
+        self._flush()
         self._delete(NAMING)
         return True
 

@@ -81,8 +81,8 @@ class PartitionedGraph:
             This rank's partitions of the frame.
         """
         if frames is None:
-            own = share(self.pieces, ranks.rank, ranks.size) if self.pieces else []
-            edges = [read_piece(piece, self.options) for piece in own]
+            local = share(self.pieces, ranks.rank, ranks.size) if self.pieces else []
+            edges = [read_piece(piece, self.options) for piece in local]
         else:
             edges = [edges_of_frame(frame, self.options) for frame in frames]
         return rows_of_edges(
@@ -192,7 +192,7 @@ def rows_of_edges(
     cuts = bounds[cut_by_arcs(np.append(0, np.cumsum(ranks.sum_exact(per_bin))), ranks.size)]
     row, target, load = to_owners(ranks, u, v, weights, cuts)
     first, last = int(cuts[ranks.rank]), int(cuts[ranks.rank + 1])
-    rows = own_rows(ranks, first, last, n, row, target, load, summing=summing)
+    rows = local_rows(ranks, first, last, n, row, target, load, summing=summing)
     return replace(rows, names=names, scale=scale, notes=notes)
 
 
@@ -231,17 +231,17 @@ def quantise(
         if 2 * total >= MAX_TOTAL_WEIGHT:
             raise GraphError(f"integer weights add up to {total:.3g}{TOO_LARGE}")
         return weights.astype(np.int64), 1.0, ()
-    own_largest = np.array([weights.max(initial=0.0)])
-    largest = float(np.concatenate(ranks.allgatherv(own_largest)).max())
+    local_largest = np.array([weights.max(initial=0.0)])
+    largest = float(np.concatenate(ranks.allgatherv(local_largest)).max())
     if largest == 0.0:
         return np.zeros(len(weights), np.int64), 1.0, ()
     integers = np.empty(len(weights), np.int64)
 
     def scan(shift: int, *, write: bool) -> tuple[int, int, int]:
-        own = scaled(weights, shift, 1, integers if write else np.empty(0, np.int64))
-        bits = np.concatenate(ranks.allgatherv(np.array([own[1]], np.int64)))
-        total, vanished = ranks.sum_exact([own[0], own[2]]).tolist()
-        return total, int(np.bitwise_or.reduce(bits)), vanished
+        local = scaled(weights, shift, 1, integers if write else np.empty(0, np.int64))
+        bits = np.concatenate(ranks.allgatherv(np.array([local[1]], np.int64)))
+        total, underflows = ranks.sum_exact([local[0], local[2]]).tolist()
+        return total, int(np.bitwise_or.reduce(bits)), underflows
 
     fitted = fit(largest, int(ranks.sum_exact([len(weights)])[0]), scan)
     integers >>= fitted.spare
@@ -267,8 +267,8 @@ def number(ranks: Communicator, u: I64, v: I64, n_vertices: int | None) -> tuple
         bits = ranks.or_bits(np.packbits(seen))
         names = np.flatnonzero(np.unpackbits(bits, count=high + 1)).astype(np.int64)
     else:
-        own = distinct(np.concatenate((u, v)))
-        names = distinct(np.concatenate(ranks.allgatherv(own)))
+        local = distinct(np.concatenate((u, v)))
+        names = distinct(np.concatenate(ranks.allgatherv(local)))
     if len(names) > MAX_VERTICES:
         raise GraphError(f"{len(names)} vertices; at most {MAX_VERTICES} are supported")
     for ids in (u, v):
@@ -295,7 +295,7 @@ def to_owners(
     return sent(row), sent(target), sent(np.concatenate((weights, weights[edges])))
 
 
-def own_rows(
+def local_rows(
     ranks: Communicator,
     first: int,
     last: int,
@@ -306,7 +306,7 @@ def own_rows(
     *,
     summing: bool,
 ) -> RowBlock:
-    """Sort own arcs into rows; merge those listed more than once; keep loops separately."""
+    """Sort local arcs into rows; merge those listed more than once; keep loops separately."""
     key = (row - first).astype(np.uint64) << np.uint64(32) | target.astype(np.uint64)
     order = np.argsort(key, kind="stable")
     key = key[order]

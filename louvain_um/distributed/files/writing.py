@@ -97,20 +97,20 @@ class RankParts:
             raise
 
     def write(self, result: Communities, block: RowBlock) -> list[str]:
-        """Write own vertices' communities; return all ranks' files, once all are whole."""
+        """Write local vertices' communities; return all ranks' files, once all are whole."""
         cuts = cuts_of(block.first, block.last, -(-(block.last - block.first) // PART_VERTICES))
         counts = np.concatenate(self.ranks.allgatherv(np.array([len(cuts) - 1], np.int64)))
         first = int(counts[: self.ranks.rank].sum())
-        own = range(first, first + len(cuts) - 1)
+        local = range(first, first + len(cuts) - 1)
         try:
-            for part, (low, high) in zip(own, pairwise(cuts), strict=True):
-                names = block.own_names
+            for part, (low, high) in zip(local, pairwise(cuts), strict=True):
+                names = block.local_names
                 if names is not None:
                     names = names[low - block.first : high - block.first]
                 self.folder.write(part, columns_of(result, low, high, names))
             self._meet()
         except BaseException:
-            for part in own:
+            for part in local:
                 self.folder.drop(part)
             raise
         parts = range(int(counts.sum()))

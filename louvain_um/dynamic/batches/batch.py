@@ -1,4 +1,4 @@
-"""A batch as users give it, checked and turned into keys and integer weights."""
+"""A batch as users give it, checked and converted to keys and integer weights."""
 
 from __future__ import annotations
 

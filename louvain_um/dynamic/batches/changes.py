@@ -93,7 +93,9 @@ def net_changes(
     edges = EdgeChanges(keys=keys, before=EMPTY_I64, after=EMPTY_I64, missing=0, loops=0)
     before = weights_before(store, loops, edges.u, edges.v)
     after = np.empty(len(keys), np.int64)
-    missing, first, fault, at = net.settle(before, deleted, less, more, batch.summing, HALF, after)
+    missing, first, fault, at = net.net_weights(
+        before, deleted, less, more, batch.summing, HALF, after
+    )
     if fault == net.BELOW_ZERO:
         refuse_below_zero(int(keys[at]), int(before[at]), int(less[at]))
     if fault == net.TOO_HEAVY:

@@ -1,4 +1,4 @@
-"""What a batch changes, computed on a device: listed, sorted and settled by a few kernels.
+"""What a batch changes, computed on a device: a few kernels list, sort and net its operations.
 
 The host waits once, for the counts: all that it decides on comes with them.
 """

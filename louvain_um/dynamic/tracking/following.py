@@ -249,7 +249,7 @@ class Follower:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        self.resolve()  # rows of the history cannot be copied apart from it
+        self.resolve()  # rows of the history cannot be copied without it
         return self.__dict__
 
     def follow(self, change: Change) -> Next:

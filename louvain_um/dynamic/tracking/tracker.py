@@ -38,7 +38,7 @@ REPORTED: Final = tuple(name for name in ROW.names or () if name in Report.__slo
 class Tracker:
     """Communities that follow a `DynamicGraph`, batch by batch.
 
-    After each batch, communities that fell apart are split, and vertices next to what changed move
+    After each batch, disconnected communities are split, and vertices next to what changed move
     (a *frontier*). That alone would rot; so each time a share `renew` of the weight has changed
     against the communities, a *renewal* frees the vertices of whose own weight as large a share
     has, and runs a cycle of Leiden from there; its result is taken unless modularity is lower. An
@@ -299,7 +299,7 @@ class Tracker:
             `epoch`, `modularity`, `communities`, `edges_changed`, `marked` (vertices),
             `split` (vertices of parts that fell off), `moves`, `changed` (vertices with another
             id), `renewed`, `audit_lead` (NaN without an audit), `arcs_visited` (of vertices that
-            decided), `arcs_checked` (read to find what fell apart), `seconds`.
+            decided), `arcs_checked` (read to find disconnected communities), `seconds`.
         """
         import pandas as pd
 

@@ -45,7 +45,7 @@ Share = Annotated[float, Within(0, 1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a file says beside its arrays."""
+    """What a file says in addition to its arrays."""
 
     schema: Literal["louvain-um/tracker"]
     schema_version: Literal[1]

@@ -23,7 +23,7 @@ BLOCK_BYTES = 1 << 18
 """Bytes of text parsed at a time; the table has space for all names that a block can contain."""
 
 STRING_BYTES, POINTER_BYTES = 49 + 8, 8
-"""Bytes of a Python string beside its characters, and of its place in a list."""
+"""Bytes of a Python string without its characters, and of its place in a list."""
 
 EMPTY = 2**32 - 1
 """Marks an empty slot."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import Doubt, GraphError, GraphFormatError, shown
+from louvain_um.errors import GraphError, GraphFormatError, Uncertain, shown
 from louvain_um.formats import notes as column_notes
 from louvain_um.formats.edge_list import scan, sniff
 from louvain_um.formats.edge_list.edges import EdgeList, TextIdError, build_graph, read_numbers
@@ -36,7 +36,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     notes = list(detected.notes)
     if detected.konect in ("asym", "dir") and not keeps:
         notes.append(
-            Doubt(
+            Uncertain(
                 f"the file declares directed edges (% {detected.konect}), which are read as "
                 "undirected; directed=True keeps directions"
             )
@@ -271,8 +271,8 @@ class TimedLines:
     @property
     def in_order(self) -> bool:
         """Whether nothing but their order says which columns are times and weights."""
-        bare = self.detected.header is None and not self.detected.konect
-        return bare and not self.options.names_columns
+        plain = self.detected.header is None and not self.detected.konect
+        return plain and not self.options.names_columns
 
     def read(self, file: GraphFile, first_line: int | None = None) -> TimedList:
         """Read the rest of a file, or some lines of which the first has a given number."""

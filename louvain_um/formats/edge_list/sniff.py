@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from louvain_um.errors import Doubt, GraphError
+from louvain_um.errors import GraphError, Uncertain
 from louvain_um.formats import column_roles as columns
 from louvain_um.formats.column_roles import Roles, choose, choose_timed
 from louvain_um.formats.edge_list import first_lines as header
@@ -30,7 +30,7 @@ MORE_LINES = 1000
 """Lines in which the ends of edges between words are looked for."""
 
 LEAST_MATRIX = 4
-"""Lines of the smallest matrix that is told from edges: three columns can be weighted edges."""
+"""Lines of the smallest matrix that is no edge list: three columns can be weighted edges."""
 
 BETWEEN = {"->", "-->", "--", "-", "→", "=>", "<->"}
 """What is no id, but stands between the ends of an edge."""
@@ -205,7 +205,7 @@ def _has_header(
     *,
     timed: bool,
 ) -> bool:
-    """Return whether the first line is a header; note it if this is doubtful."""
+    """Return whether the first line is a header; note it if this is uncertain."""
     if options.header is not None:
         return options.header
     if timed:
@@ -237,7 +237,7 @@ def _has_header(
     kind = header.unrepeated_first_line(rows, (0, 1), all_rows)
     if kind == "edge":
         detected.notes.append(
-            Doubt(
+            Uncertain(
                 f"line {sample.number[0]} ({text_of(sample.text[0])!r}) is read as an edge; if it "
                 "is a header, pass header=True"
             )
@@ -277,9 +277,9 @@ def _assign_columns(
         else:
             roles = choose(titles or None, width, options, more)
     except GraphError as error:
-        doubtful = timed and detected.header is not None and options.header is None
+        uncertain = timed and detected.header is not None and options.header is None
         hint = f"; if line {detected.lines} is an edge, pass header=False (--no-header)"
-        raise file.error(f"{error}{hint if doubtful else ''}", detected.lines or None) from None
+        raise file.error(f"{error}{hint if uncertain else ''}", detected.lines or None) from None
     detected.titles = titles = [columns.title_of(title) for title in titles]
     ends = roles.source, roles.target
     if set(ends) == {0, 1}:

@@ -103,7 +103,7 @@ def writable(column: NDArray[Any], *, unique: bool = False) -> NDArray[Any]:
         ) from None
     if unique and len(set(texts)) < len(set(column.tolist())):
         raise LouvainUmError(
-            "some vertices differ in type only, such as 1 and '1', and a file could not tell them "
-            "apart; rename them"
+            "some vertices differ in type only, such as 1 and '1', and a file could not "
+            "distinguish them; rename them"
         )
     return texts

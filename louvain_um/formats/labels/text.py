@@ -75,7 +75,7 @@ def read(path: str | Path, text: str) -> Labels:
         )
     width, written = 0, False
     kind = kind_of_first_line(*_sample(fields, text[first.end() :], separator))
-    if kind == "doubt":
+    if kind == "uncertain":
         warnings.warn(
             GraphWarning(
                 f"{path}: the first line ({shown(line)}) is read as a vertex and its community; "
@@ -225,11 +225,11 @@ COMMUNITY_NAMES = {
 """Names of the column of communities, in lower case."""
 
 REPEATED = 4
-"""Lines from which a community that only the first one has is in doubt."""
+"""Lines from which a community that only the first one has makes the first line uncertain."""
 
 
 def kind_of_first_line(first: list[str], others: list[list[str]]) -> str:
-    """Return "header", "doubt" (a vertex that may be a header) or "vertex"."""
+    """Return "header", "uncertain" (a vertex that may be a header) or "vertex"."""
     if first[0].lower() in VERTEX_NAMES:
         return "header"
     others = [row for row in others if len(row) == len(first)]
@@ -247,4 +247,4 @@ def kind_of_first_line(first: list[str], others: list[list[str]]) -> str:
     if named and plain(first[1]) in COMMUNITY_NAMES:
         return "header"
     once = any(communities.count(community) == 1 for community in set(communities))
-    return "doubt" if len(others) >= REPEATED and not once else "vertex"
+    return "uncertain" if len(others) >= REPEATED and not once else "vertex"

@@ -96,7 +96,7 @@ def sum_part(share: Share, part: int, parts: int, limits: Limits) -> Part:
     return Part(share, arrays, k, state, rows, numbers)
 
 
-def sum_own(share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
+def sum_local(share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
     """Sum the arcs of local vertices alone by the communities of both ends."""
     level, memory = share.level, share.memory
     limits = replace(LIMITS, short_weights=())
@@ -138,9 +138,9 @@ def collect(parts: Sequence[Part], shares: Sequence[Share]) -> list[CoarseRows]:
 
 def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
     """Copy all rows to a device, which is current: its own and, in a stream, the others'."""
-    own, level = parts[rank], parts[rank].share.level
+    local, level = parts[rank], parts[rank].share.level
     total = sum(part.arcs for part in parts)
-    rows = CoarseRows(own.share.memory, tag_after(level), "graph", total, level.sums, WIDE)
+    rows = CoarseRows(local.share.memory, tag_after(level), "graph", total, level.sums, WIDE)
 
     def fetch(source: Any, target: Any) -> None:
         if source.nbytes:
@@ -148,10 +148,10 @@ def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
 
     done = 0
     for part in parts:
-        put = copy if part is own else fetch
-        if part is not own:
+        put = copy if part is local else fetch
+        if part is not local:
             for name in ("offsets", "loops"):
-                fetch(part.arrays[name][part.range], own.arrays[name][part.range])
+                fetch(part.arrays[name][part.range], local.arrays[name][part.range])
         put(part.rows.targets[: part.arcs], rows.targets[done : done + part.arcs])
         put(part.rows.weights[: part.arcs], rows.weights[done : done + part.arcs])
         done += part.arcs
@@ -160,8 +160,8 @@ def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
 
 def complete(parts: Sequence[Part], rank: int, rows: CoarseRows) -> GpuLevel:
     """Return the next level on a device that has all rows."""
-    own = parts[rank]
-    level, memory, arrays = own.share.level, own.share.memory, dict(own.arrays)
+    local = parts[rank]
+    level, memory, arrays = local.share.level, local.share.memory, dict(local.arrays)
     done = 0
     for part in parts:
         offsets = arrays["offsets"][part.range]
@@ -169,10 +169,10 @@ def complete(parts: Sequence[Part], rank: int, rows: CoarseRows) -> GpuLevel:
             shift = Launch("ranks", "shift_offsets", most=offsets.size // VERTICES_A_BLOCK)
             shift(np.int64(offsets.size), offsets, np.int64(done))
         done += part.arcs
-    arrays["offsets"][own.communities :].fill(done)
+    arrays["offsets"][local.communities :].fill(done)
     arrays["targets"], arrays["weights"] = rows.targets, rows.weights
-    state = own.state.copy()
-    state["vertices"], state["arcs"] = own.communities, done
+    state = local.state.copy()
+    state["vertices"], state["arcs"] = local.communities, done
     state["inside"] = sum(int(part.state["inside"]) for part in parts)
     state["max_degree"] = max(int(part.state["max_degree"]) for part in parts)
-    return Join(memory, level, own.numbers).finish(finish(level, state, arrays))
+    return Join(memory, level, local.numbers).finish(finish(level, state, arrays))

@@ -143,10 +143,10 @@ def load_level(memory: RunMemory, rows: SharedRows, device: int) -> GpuLevel:
     return level
 
 
-def arena_bytes(vertices: int, arcs: int, own: int, width: int) -> int:
+def arena_bytes(vertices: int, arcs: int, local: int, width: int) -> int:
     """Return about what a run takes of a device besides its rows: more than it needs."""
     # The next level's rows, one's own part of them, a chunk, and tables of hubs.
-    rows = arcs * 2 // 5 + own // 2 + arcs // 8
+    rows = arcs * 2 // 5 + local // 2 + arcs // 8
     return width * rows + VERTEX_BYTES * vertices + LEAST_BYTES
 
 

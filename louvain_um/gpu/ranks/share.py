@@ -112,11 +112,11 @@ class Gate:
     def complete(self, arrays: Sequence[Any], each: int = 1) -> None:
         """Complete arrays of which each device has the `each` values of its local vertices."""
         self.close()
-        for own, share in zip(arrays, turns(self.shares), strict=True):
+        for local, share in zip(arrays, turns(self.shares), strict=True):
             for other, theirs in zip(self.shares, arrays, strict=True):
                 if other is not share:
                     part = slice(each * other.first, each * other.last)
-                    copy(theirs[part], own[part])
+                    copy(theirs[part], local[part])
         self.close()
 
     def sums(self, values: Sequence[int]) -> Sequence[int]:

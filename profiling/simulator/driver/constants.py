@@ -210,7 +210,7 @@ PER_BYTE_PREFETCH = 4
 PER_BYTE_PREFETCH_BACK = 5
 PER_BYTE_DUPLICATE = 6
 PER_HOST_FAULT = 7
-SHARE_HIDDEN = 8  # of the shorter of computing and remote reading, beside the other
+SHARE_HIDDEN = 8  # of the shorter of computing and remote reading, while the other goes on
 PER_WAKE = 9
 RATES = 10
 

@@ -215,7 +215,7 @@ def claim(s, pages, keep):
                 if left + pinned_pages(s) >= c.BLOCK_PAGES:  # the block alone fits a root chunk
                     unpin_served(s)
                     continue
-            raise MemoryError("the block being served does not fit beside the device arrays")
+            raise MemoryError("the block being served does not fit with the device arrays")
         evict(s, chunk)
         if s.switches[c.POLICY] == c.BY_TREE and chunk < s.counters[c.BLOCKS]:
             evict_sparse_trees(s, chunk, keep)

@@ -115,7 +115,7 @@ class CounterRows:
         return sum(gone.rows * gone.copies for gone in self.retired) * UNIT * 4 > self.free.capacity
 
     def overlapping(self, address: int, nbytes: int) -> list[str]:
-        """Return the live arrays that share bytes with a stretch."""
+        """Return the live arrays that share bytes with a range."""
         end = address + max(nbytes, 1)
         return [
             known.name

@@ -16,7 +16,7 @@ from louvain_um.profiling.sources.tracer.state import COPIES, LOG, STATE, USES
 U64 = NDArray[np.uint64]
 
 SLAB: Final = 4096
-"""Rows whose bins are joined at a time: little memory is needed beside the counters."""
+"""Rows whose bins are joined at a time: little memory is needed in addition to the counters."""
 
 GUESS: Final = 1e9
 """Estimated bytes of arrays that an instrumented run processes per second."""

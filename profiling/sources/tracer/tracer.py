@@ -64,7 +64,7 @@ class Tracer:
 
     Notes
     -----
-    The counters lie beside the run's own memory, outside its budget. On an H200, Louvain on an LFR
+    The counters lie next to the run's own memory, outside its budget. On an H200, Louvain on an LFR
     graph of 163 million arcs took 1.6 and 2.0 times as long (`profile_overhead_h200.json`). Kernels
     compile once on a machine; later runs load them from the cache.
 
@@ -154,7 +154,7 @@ class Tracer:
         self._phases: list[tuple[int, int]] = []
         self._sent: dict[int, int] = {}
         self._launches = 0
-        self._settled = 0
+        self._attributed = 0
         self._rows: list[Row] = []
         self._all_rows: list[Row] = []
         self._stack = ExitStack()
@@ -198,11 +198,11 @@ class Tracer:
         elif event.kind == "freed":
             self._freed(event.name, event.address)
         elif event.kind == "start":
-            self._settle()
+            self._attribute()
             phase = PHASES.index(event.phase) if event.phase in PHASES else -1
             self._phases.append((phase, event.level))
         elif event.kind == "end":
-            self._settle()
+            self._attribute()
             if self._phases:
                 self._phases.pop()
 
@@ -225,7 +225,7 @@ class Tracer:
 
         log, dropped = np.zeros(0, LOG), 0
         try:
-            self._settle()
+            self._attribute()
             counters.collect(counters.ranges.known)
             log, dropped = counters.samples()
         except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
@@ -319,11 +319,11 @@ class Tracer:
             self._sent[module] = counters.version
         self._launches += 1
 
-    def _settle(self) -> None:
+    def _attribute(self) -> None:
         """Attribute what was counted since the last time to the current phase."""
-        if self.histogram is None or self._launches == self._settled:
+        if self.histogram is None or self._launches == self._attributed:
             return
-        self._settled = self._launches
+        self._attributed = self._launches
         now = self.clock.now()
         phase, level = self._phases[-1] if self._phases else (-1, -1)
         rows = []

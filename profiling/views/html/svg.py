@@ -21,7 +21,7 @@ NARROW = 620
 """Width of charts that stand side by side."""
 
 LINE = 14
-"""Height of a name beside the end of its line."""
+"""Height of a name at the end of its line."""
 
 
 def bars(
@@ -106,8 +106,8 @@ def lines(
     """
     colours = colours or {name: colour(name, at) for at, name in enumerate(series)}
     height, left, bottom = 220, 70, 34
-    beside = int(30 + LETTER * max((len(name) for name in series), default=0)) if labelled else 20
-    room = width - left - beside
+    right = int(30 + LETTER * max((len(name) for name in series), default=0)) if labelled else 20
+    room = width - left - right
     xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
     ys = np.concatenate(
         [np.asarray(y, float) for y in (*(y for _, y in series.values()), limits or ())]
@@ -128,7 +128,7 @@ def lines(
     for tick in decades(low, high * 1.2) if logarithmic else ticks(high or 1.0, kind):
         y = height_of(tick)
         body += [
-            marks.rule(left, y, width - beside + 10),
+            marks.rule(left, y, width - right + 10),
             marks.text(left - 6, y + 4, tick_label(tick, kind), "end"),
         ]
     clock = x_title == "seconds"
@@ -205,7 +205,7 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
 def _end_labels(
     ends: Sequence[tuple[float, float, str, str]], height: float, x: float
 ) -> list[Markup]:
-    """Return names right of `x` at the ends of lines, moved apart to not cover each other."""
+    """Return names right of `x` at the ends of lines, separated so that none covers another."""
     ordered = sorted(ends, key=lambda end: end[1])
     places = list[float]()
     for _, y, _, _ in ordered:

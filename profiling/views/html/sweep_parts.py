@@ -1,4 +1,4 @@
-"""What a page shows of a sweep; for the thesis's study, beside what it published."""
+"""What a page shows of a sweep; for the thesis's study, next to what it published."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from louvain_um.profiling.views.table import Table
 MOST_CHARTS = 40
 
 WHY = "why"
-"""First word of notes that explain the best advice; they stand beside the cost breakdown."""
+"""First word of notes that explain the best advice; they stand next to the cost breakdown."""
 
 
 SMALLEST = 1e-300

@@ -119,7 +119,7 @@ def _by(
 
 
 def comparison_title(sessions: Sequence[SessionData]) -> str:
-    """Return the graph of several sessions, and what tells their runs apart."""
+    """Return the graph of several sessions, and what distinguishes their runs."""
     runs = [_described(session.metadata) for session in sessions]
     keys = [key for key in runs[0] if len({run[key] for run in runs}) > 1]
     shared = [] if "graph" in keys or not runs[0]["graph"] else [runs[0]["graph"]]

@@ -40,7 +40,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """All arrays one above the other, group by group, and the time beside them."""
+    """All arrays one above the other, group by group, and the time next to them."""
 
     stripes: tuple[Stripe, ...]
     stripe_of: NDArray[np.int32]

@@ -85,10 +85,10 @@ def short_name(name: str) -> str:
     """Return a kernel's name without long template arguments."""
     if len(name) <= LONG:
         return name
-    bare, before = name, ""
-    while bare != before:
-        before, bare = bare, re.sub(r"\([^()]*\)", "", re.sub(r"<[^<>]*>", "\0", bare))
-    parts = bare.removeprefix("void ").split("::")
+    plain, before = name, ""
+    while plain != before:
+        before, plain = plain, re.sub(r"\([^()]*\)", "", re.sub(r"<[^<>]*>", "\0", plain))
+    parts = plain.removeprefix("void ").split("::")
     label = parts[0] if len(parts) == 1 else f"{parts[0]}::{parts[-1]}"
     label = re.sub("\0+", "<…>", label).strip()
     return label if len(label) <= LONG else f"{label[: LONG - 1]}…"

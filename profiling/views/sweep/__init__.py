@@ -1,1 +1,1 @@
-"""What a sweep shows: charts, cost breakdowns, and the model beside measurements."""
+"""What a sweep shows: charts, cost breakdowns, and the model next to measurements."""

@@ -100,7 +100,7 @@ def _panels(
 
 
 def _label_ends(axes: Axes, lines: Lines, colours: Mapping[str, str]) -> None:
-    """Write the name of each line right of its end, apart from the others."""
+    """Write the name of each line right of its end, clear of the others."""
     axes.get_ylim()  # of all lines
     to_axes = axes.transData - axes.transAxes
     low = -math.inf

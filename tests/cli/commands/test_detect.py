@@ -367,5 +367,5 @@ def test_descriptions_are_in_graph_files_and_pages(run, tmp_path):
     assert done.code == 0, done.err
     text = page.read_text()
     assert text.count("(100%, 50% overall)") == 2
-    assert "set apart by" in text
+    assert "distinguished by" in text
     assert run("draw", graph, "--nodes", people, "-o", tmp_path / "g.png").code == 2

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from louvain_um.errors import Doubt, GraphError, GraphFormatError, GraphWarning, OptionError
+from louvain_um.errors import GraphError, GraphFormatError, GraphWarning, OptionError, Uncertain
 from louvain_um.formats import as_graph, read_graph
 from louvain_um.graph.graph import Graph
 
@@ -215,7 +215,7 @@ def test_a_guess_in_doubt_warns_once_with_the_remedy(tmp_path):
     with pytest.warns(GraphWarning) as caught:
         graph = read_graph(path)
     texts = [str(warning.message) for warning in caught]
-    assert texts == [note for note in graph.notes if isinstance(note, Doubt)]
+    assert texts == [note for note in graph.notes if isinstance(note, Uncertain)]
     assert "column 1 ('kiosk') and column 2 ('shift')" in texts[0]
     assert "source=… and target=…" in texts[0]
     assert "weights are read from the column 'rating', the only numeric one" in texts[1]

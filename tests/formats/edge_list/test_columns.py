@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from louvain_um.errors import Doubt, GraphError, GraphFormatError
+from louvain_um.errors import GraphError, GraphFormatError, Uncertain
 from louvain_um.formats import as_graph, read_graph
 
 GEPHI = "Source,Target,Type,Id,Label,Weight\n"
@@ -18,7 +18,7 @@ def read(folder, text, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         graph = read_graph(path, **options)
-    assert [str(w.message) for w in caught] == [n for n in graph.notes if isinstance(n, Doubt)]
+    assert [str(w.message) for w in caught] == [n for n in graph.notes if isinstance(n, Uncertain)]
     return graph
 
 
@@ -53,10 +53,10 @@ def test_words_over_names_are_a_header_and_a_note(tmp_path, head):
 
 
 def test_a_first_line_in_doubt_is_an_edge_and_a_note(tmp_path):
-    doubtful = read(tmp_path, "actor,costar\nann,bob\nbob,cid\ncid,dan\n")
-    assert doubtful.n_vertices == 6
-    assert "'actor,costar'" in doubtful.notes[0]
-    assert "header=True" in doubtful.notes[0]
+    uncertain = read(tmp_path, "actor,costar\nann,bob\nbob,cid\ncid,dan\n")
+    assert uncertain.n_vertices == 6
+    assert "'actor,costar'" in uncertain.notes[0]
+    assert "header=True" in uncertain.notes[0]
     pairs = "".join(f"v{i},v{i + 1}\n" for i in range(20_000))
     long = read(tmp_path, f"actor,costar\n{pairs}{pairs}")
     assert long.n_vertices == 20_003

@@ -176,7 +176,7 @@ def test_other_columns_come_before_those_of_weights_and_times():
 
 
 @pytest.mark.parametrize(
-    ("table", "doubt"),
+    ("table", "uncertain"),
     [
         ({"name": ["ann", "bob"], "age": [3, 4]}, True),
         ({"vertex": [0, 1], "degree": [3, 4]}, True),
@@ -187,8 +187,8 @@ def test_other_columns_come_before_those_of_weights_and_times():
     ],
     ids=["ages", "degrees", "ends", "clubs", "letters", "untitled"],
 )
-def test_a_number_of_each_vertex_is_told(table, doubt):
+def test_a_number_of_each_vertex_is_told(table, uncertain):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         as_graph(pd.DataFrame(table))
-    assert any("is read as a vertex" in str(each.message) for each in caught) is doubt
+    assert any("is read as a vertex" in str(each.message) for each in caught) is uncertain

@@ -94,7 +94,7 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
 
     monkeypatch.setattr(DeviceSteps, "new_share", noted)
     if not fits:
-        monkeypatch.setattr(DeviceSteps, "fits_beside_input", lambda *_: False)
+        monkeypatch.setattr(DeviceSteps, "fits_with_input", lambda *_: False)
     found, _ = on_ranks(graph, LEIDEN, ("a",), 2)
     assert sum(level.vertices == graph.n_vertices for level in found[0].levels) == 3
     assert (copied.count((0, 0)) == 1) == fits

@@ -54,7 +54,7 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
         assert rows_in.unmapped == {0, 1}
         longer.values[len(fresh) :] = 5
         memory.mover.growth.map_early(["targets.2"])
-        assert rows_in.unmapped == {0, 1}  # they have room when the level settles
+        assert rows_in.unmapped == {0, 1}  # they have room when the level is placed
         with monkeypatch.context() as smaller:
             smaller.setattr(memory.mover.room.pool, "count", 4)
             memory.mover.growth.map_early(["targets.2"])

@@ -174,7 +174,7 @@ class DeviceLinked(Blocks, DeviceStore):
     def _have(self, state: Any, used: int, held: int) -> None:
         """Have room for so many blocks, and for numbers of those that are freed."""
         short = self._queued(used) > len(self.ring)
-        ring = 4 * self._queued(used) * short  # beside the one in use
+        ring = 4 * self._queued(used) * short  # in addition to the one in use
         self._afford(held * self.words + -(-ring // self._bytes(1)), self.weights)
         self.free_spare()
         assert self.pool is not None

@@ -41,7 +41,7 @@ QUEUED: Final = 2 * len(PAGE_BYTES) - 1
 CHUNK_ARCS: Final = CHUNK // 4
 
 OTHER_CHUNKS: Final = 32
-"""Chunks beside full ones: queues begin with ten, and each size may leave one begun."""
+"""Chunks in addition to full ones: queues begin with ten, and each size may leave one begun."""
 
 QUEUE_BYTES: Final = 256
 """Bytes of rings and tables for each chunk, or more."""
@@ -239,16 +239,16 @@ class DeviceOuro(DeviceRows):
 
     def _begun(self, laid: LaidOut, spare: int) -> tuple[Pool, Ouroboros]:
         """Return a new pool that begins with a heap, with room to grow if that fits the budget."""
-        beside = laid.places + (self.frontier if self.pool else 0)
+        present = laid.places + (self.frontier if self.pool else 0)
         for room in (ROOM, 1.0):
             chunks = heap_chunks(laid.queued, spare, room)
             nbytes = heap_bytes(chunks)
-            if self.budget is None or self._bytes(beside + nbytes // 4) <= self.budget:
+            if self.budget is None or self._bytes(present + nbytes // 4) <= self.budget:
                 break
         if chunks > MOST_CHUNKS:
             most = MOST_CHUNKS * STRIDE
             raise MemoryBudgetError(nbytes, most, [("heap", nbytes)], "use store='rows'")
-        self._afford(beside + nbytes // 4, self.weights)
+        self._afford(present + nbytes // 4, self.weights)
         kind = None if self.weights is None else self.weights.dtype
         pool = self._new_pool(nbytes // 4 + laid.places, kind)
         memory = pool.arrays[0][: nbytes // 4].view(np.uint8)

@@ -124,14 +124,14 @@ class DevicePools:
         batch.set(targets=self.device.address(targets), weights=self.device.address(weights))
 
     def _new_pool(self, places: int, weights: Any, here: int | None = None) -> Pool:
-        """Return a pool beside the present one, `here` bytes of it on the device at most."""
+        """Return another pool, at most `here` bytes of it on the device."""
         dtypes = [np.dtype(kind) for kind in (np.uint32, weights) if kind is not None]
         pool, self.spare = self.spare, None
         if pool is None or pool.dtypes != dtypes:
             pool = Pool(self.device, dtypes, self.budget if self.share is None else None)
         if here is None:
-            beside = self.pool.on_device if self.share is not None and self.pool else 0
-            here = max(0, self._here() - beside)
+            held = self.pool.on_device if self.share is not None and self.pool else 0
+            here = max(0, self._here() - held)
         pool.grow(places, here)
         return pool
 

@@ -1,4 +1,4 @@
-"""Stores in the memory of a device: `rows` and `csr`, the twins of those on the host.
+"""Stores in the memory of a device: `rows` and `csr`, the counterparts of those on the host.
 
 Pages come from the end of the pool by prefix sum, in the order of the rows. Freed ones are only
 counted: before too many are free, the pool is rebuilt, which is one pass over the arcs. A batch
