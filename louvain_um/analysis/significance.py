@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,13 +12,14 @@ from numpy.typing import NDArray
 
 from louvain_um.analysis.runs import seeds_of
 from louvain_um.api import run
+from louvain_um.core.community_sums import community_weights
 from louvain_um.errors import OptionError
-from louvain_um.graph.export import all_edges
-from louvain_um.graph.graph import Graph
-from louvain_um.options import Options
+from louvain_um.generators.same_degrees import RandomGraphs
+from louvain_um.gpu.runtime.device import device_errors, is_several, pick
+from louvain_um.options import Method, Options
+from louvain_um.planning import plan
 from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.communities import Communities
-from louvain_um.results.quality import Quality
 
 SIMILAR: Final = 2.0
 """Communities of random graphs are compared with one of at most so many times their volume."""
@@ -95,6 +98,7 @@ def significance(
     seed: int = 0,
     progress: Progress | bool | None = None,
     device: str = "auto",
+    device_budget: int | str | None = None,
 ) -> Significance:
     """Compare communities with those of random graphs of the same degrees.
 
@@ -109,7 +113,10 @@ def significance(
         True: a line on the terminal or in the notebook. A function is called
         before each graph with those done, all graphs, and a text.
     device : str
-        As in `louvain`.
+        As in `louvain`; a GPU also makes the random graphs, the same ones as the CPU.
+    device_budget : int or str, optional
+        As in `louvain`, of random graphs and their detection together. Where both do not fit the
+        GPU, and with a share, the CPU makes the graphs.
 
     Returns
     -------
@@ -138,20 +145,25 @@ def significance(
     if found.objective != "modularity":
         raise OptionError("objective", found.objective, "has no random graphs here; use modularity")
     method: Any = found.method if found.method in ("louvain", "leiden") else "louvain"
-    options = Options(method=method, resolution=found.resolution, device=device)
-    null, volumes, shares = list[float](), list[Any](), list[Any]()
-    for done, each in enumerate(seeds_of(graphs, seed)):
-        if callable(progress):
-            progress(done, graphs, f"random graph {done + 1}")
-        result = run(same_degrees(graph, each), replace(options, seed=each))
-        null.append(result.modularity)
-        volume, share = _kept_inside(result.quality())
-        volumes.append(volume)
-        shares.append(share)
-    volume, share = np.concatenate(volumes), np.concatenate(shares)
+    options = Options(
+        method=method, resolution=found.resolution, device=device, device_budget=device_budget
+    )
+    null, inside, volumes = list[float](), list[Any](), list[Any]()
+    seeds = seeds_of(graphs, seed)
+    with _random_graphs(RandomGraphs.like(graph), options) as (random, options):
+        for done, each in enumerate(seeds):
+            if callable(progress):
+                progress(done, graphs, f"random graph {done + 1}")
+            made = random.graph(each)
+            result = run(made, replace(options, seed=each))
+            null.append(result.modularity)
+            for kept, sums in zip((inside, volumes), random.sums(made, result.labels), strict=True):
+                kept.append(sums)
+    volume = np.concatenate(volumes)
     order = np.argsort(volume, kind="stable")
-    volume, share = volume[order], share[order]
-    mine = zip(*_kept_inside(found.quality()), strict=True)
+    volume, share = volume[order], _share(np.concatenate(inside), volume)[order]
+    own = community_weights(graph, found.labels)
+    mine = zip(own[1], _share(*own), strict=True)
     return Significance(
         modularity=found.modularity,
         null=np.array(null),
@@ -159,24 +171,44 @@ def significance(
     )
 
 
-def same_degrees(graph: Graph, seed: int) -> Graph:
-    """Return a random graph of the same degrees: ends of edges in random pairs, weights likewise.
+@contextmanager
+def _random_graphs(random: RandomGraphs, options: Options) -> Iterator[tuple[Any, Options]]:
+    """Return what makes random graphs where they are detected, and the options of these runs.
 
-    Pairs that come again add up, and those with equal ends are loops, so degrees are kept exactly.
+    A GPU makes them if it holds them beside a run in core, within the budget.
     """
-    random = np.random.default_rng(seed)
-    u, v, weights = all_edges(graph)
-    ends = random.permutation(np.concatenate((u, v)))
-    given = np.ones(len(u)) if weights is None else random.permutation(weights)
-    return Graph.from_edges(
-        ends[: len(u)], ends[len(u) :], given, n_vertices=graph.n_vertices, duplicates="sum"
-    )
+    chosen = None if is_several(options.device) else pick(options.device)
+    if chosen is None or chosen.kind == "cpu":
+        yield random, options
+        return
+    from louvain_um.gpu.building.edges import SHARE
+    from louvain_um.gpu.generate.same_degrees import held_bytes, random_graphs_there
+    from louvain_um.placement.memory import cuda_calls
+
+    with device_errors(chosen), chosen.current():
+        budget, held = options.budget, held_bytes(random)
+        free = int(SHARE * cuda_calls.free_memory()[0])
+        room = min(free, budget.nbytes or free) - held
+        if budget.fraction is not None or _detection_bytes(random, options.method) > room:
+            yield random, options
+            return
+        if budget.nbytes is not None:
+            options = replace(options, device_budget=room)
+        with random_graphs_there(random, None if budget.nbytes is None else held) as there:
+            yield there, options
 
 
-def _kept_inside(quality: Quality) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the volume of each community, and the share of it that stays inside."""
-    volume = 2 * quality.inside + quality.cut
-    return volume, 2 * quality.inside / np.maximum(volume, np.finfo(float).tiny)
+def _detection_bytes(random: RandomGraphs, method: Method) -> int:
+    """Return the device memory that detection in a random graph takes with all on the device."""
+    n = random.n_vertices
+    arcs = min(len(random.ends), n * max(n - 1, 0))
+    return plan(n_vertices=n, n_arcs=arcs, weighted="real", method=method).device_bytes
+
+
+def _share(inside: NDArray[Any], volume: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the share of the volume of each community that stays inside."""
+    shares: NDArray[np.float64] = inside / np.maximum(volume, 1)
+    return shares
 
 
 def _p_value(

@@ -1,9 +1,10 @@
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 import louvain_um as lu
-from louvain_um.analysis.significance import same_degrees
+from louvain_um.generators.same_degrees import RandomGraphs, shuffled
 
 
 def degrees(graph):
@@ -16,14 +17,26 @@ def test_random_graphs_keep_degrees_and_weights(weighted):
     graph = nx.gnm_random_graph(60, 200, seed=3)
     graph.add_edge(5, 5)
     if weighted:
-        nx.set_edge_attributes(graph, {e: k % 7 + 1 for k, e in enumerate(graph.edges)}, "weight")
+        nx.set_edge_attributes(graph, {e: k % 7 + 0.5 for k, e in enumerate(graph.edges)}, "weight")
     graph = lu.as_graph(graph)
-    one, other = same_degrees(graph, 1), same_degrees(graph, 2)
+    random = RandomGraphs.like(graph)
+    one, other = random.graph(1), random.graph(2)
     assert (one.to_scipy() != other.to_scipy()).nnz > 0
-    assert (one.to_scipy() != same_degrees(graph, 1).to_scipy()).nnz == 0
-    assert degrees(one).sum() == degrees(graph).sum()
+    assert (one.to_scipy() != random.graph(1).to_scipy()).nnz == 0
+    assert one.total_weight == graph.total_weight
+    assert np.array_equal(np.bincount(random.ends), np.diff(graph.offsets) + 2 * (graph.loops > 0))
     if not weighted:
         assert np.array_equal(degrees(one), degrees(graph))
+
+
+def test_all_pairings_are_as_likely():
+    """Six ends pair in 15 ways."""
+    ends, runs = np.arange(6), 3000
+    orders = [shuffled(ends, np.uint64(key)).reshape(2, 3) for key in range(runs)]
+    found = [tuple(sorted(map(tuple, np.sort(pairs.T).tolist()))) for pairs in orders]
+    _, counts = np.unique(np.array(found).reshape(runs, 6), axis=0, return_counts=True)
+    assert len(counts) == 15
+    assert chisquare(counts).pvalue > 0.001
 
 
 def test_random_graphs_are_those_of_the_configuration_model():

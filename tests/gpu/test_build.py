@@ -1,7 +1,7 @@
 """Graphs built on a device, or by emulated kernels: those that the host builds, bit for bit."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,12 @@ from scipy.sparse import coo_array
 
 import louvain_um as lu
 from louvain_um import Graph, as_graph
+from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.building import edges, objects
 from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import Cuda
+from louvain_um.gpu.generate.same_degrees import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.build import rows_made_by
 from louvain_um.options import Options
@@ -245,3 +247,32 @@ def test_graphs_on_the_device_serve_what_graphs_serve(gpu, tmp_path):
     assert np.array_equal(lu.DynamicGraph(there).host_snapshot().targets, graph.targets)
     lu.write_graph(tmp_path / "g.npz", there)
     assert np.array_equal(lu.read_graph(tmp_path / "g.npz").targets, graph.targets)
+
+
+@pytest.mark.parametrize("kind", ["none", "bytes", "large", "real"])
+def test_random_graphs_of_the_same_degrees_are_those_of_the_host(there, kind):
+    for n, m in (*there.sizes, (0, 0)):
+        u, v, weights = RNG.integers(0, n, m), RNG.integers(0, n, m), WEIGHTS[kind](m)
+        random = RandomGraphs.like(Graph.from_edges(u, v, weights, n_vertices=n))
+        device = DeviceRandomGraphs(random, Builder(there.device, there.ranges[0]), there.put)
+        for seed in (0, 2**32 - 1):
+            here, made = random.graph(seed), device.graph(seed)
+            assert differences(there, replace(made, notes=here.notes), here) == []
+            labels = (np.arange(n) % 3).astype(np.uint32)
+            for one, other in zip(
+                random.sums(here, labels), device.sums(made, labels), strict=True
+            ):
+                assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", ["none", "real"])
+def test_significance_on_a_device_is_that_of_the_host(gpu, kind, method):
+    n, m = 3000, 30_000
+    graph = Graph.from_edges(RNG.integers(0, n, m), RNG.integers(0, n, m), WEIGHTS[kind](m))
+    found = getattr(lu, method)(graph, device="cpu")
+    here = lu.significance(found, graphs=5, device="cpu")
+    held = held_bytes(RandomGraphs.like(graph))
+    for budget in (None, 3 * held, held, "80%"):
+        there = lu.significance(found, graphs=5, device=str(gpu), device_budget=budget)
+        assert here.summary() == there.summary(), budget

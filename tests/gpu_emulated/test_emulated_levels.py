@@ -1,12 +1,15 @@
 """How the engine takes levels on the way to the CPU's labels, without a device."""
 
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from louvain_um.analysis import significance
+from louvain_um.api import run
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import Run, Stopwatch, detect
 from louvain_um.cpu.dynamic.follow import release
@@ -15,10 +18,12 @@ from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import host_steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.events import ignore
-from louvain_um.generators import rmat, stencil
+from louvain_um.generators import planted, rmat, stencil
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import Begun
+from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.generate.same_degrees import DeviceRandomGraphs
 from louvain_um.gpu.memory import shape
 from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
 from louvain_um.gpu.move import arguments
@@ -26,6 +31,7 @@ from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from tests.dynamic.random_batches import merging
+from tests.gpu_emulated.emulated_device import Emulated
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 from tests.gpu_emulated.memory.less_memory import set_limits
 
@@ -253,3 +259,27 @@ def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(monkeypatch, emulate
         found = relabel.survey(there(graph.offsets), there(graph.targets))
     clustering = sampled_clustering(graph.offsets, graph.targets)
     assert found == degree_stats(graph.offsets)._replace(clustering=clustering)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_random_graphs_made_and_detected_there_give_the_significance_of_the_cpu(
+    monkeypatch, emulated, method
+):
+    graph = planted(60, blocks=4, degree_in=6, degree_out=2, weights="uniform").graph
+    found = run(graph, Options(method=method, device="cpu"))
+    here = significance.significance(found, graphs=3, device="cpu")
+
+    @contextmanager
+    def made_there(random, options):
+        device = DeviceRandomGraphs(random, Builder(Emulated(emulated, 2)), np.asarray)
+        yield device, replace(options, device="cuda:0")
+
+    def run_there(made, options):
+        arrays = {name: getattr(made, name) for name in ("offsets", "targets", "weights", "loops")}
+        arrays = {name: None if a is None else a.view(HostArray) for name, a in arrays.items()}
+        with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as engine:
+            return detect(engine, replace(made, **arrays), options, ignore)
+
+    monkeypatch.setattr(significance, "_random_graphs", made_there)
+    monkeypatch.setattr(significance, "run", run_there)
+    assert significance.significance(found, graphs=3).summary() == here.summary()

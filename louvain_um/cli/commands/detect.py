@@ -237,7 +237,7 @@ def detect(
             from louvain_um.analysis.significance import significance
 
             tested = significance(
-                result, graphs=random_graphs, device=device,
+                result, graphs=random_graphs, device=device, device_budget=device_budget,
                 progress=lambda done, graphs, text: reporter.step(f"{text} of {graphs}"),
             )  # fmt: skip
         described = None

@@ -74,7 +74,8 @@ def _made_there(
 
     with chosen.current():
         free = int(SHARE * cuda_calls.free_memory()[0])
-        if building_bytes(ends, n) > min(free, limit or free):
+        weighted = ends.weights is not None
+        if building_bytes(len(ends.u), n, weighted=weighted) > min(free, limit or free):
             return None
         there = Cuda()
         try:
@@ -85,12 +86,11 @@ def _made_there(
             there.free_cached()
 
 
-def building_bytes(ends: Ends, n: int) -> int:
+def building_bytes(edges: int, n: int, *, weighted: bool) -> int:
     """Return the device memory that making rows takes, if none is longer than a range."""
     from louvain_um.gpu.building.build import RANGE_ARCS, SORTED_BYTES, SUMMED_BYTES
 
-    edges = len(ends.u)
-    listed, arc, scratch = (8, 4, SORTED_BYTES) if ends.weights is None else (16, 16, SUMMED_BYTES)
+    listed, arc, scratch = (16, 16, SUMMED_BYTES) if weighted else (8, 4, SORTED_BYTES)
     return edges * listed + 2 * edges * arc + min(2 * edges, RANGE_ARCS) * scratch + 32 * n
 
 

@@ -48,7 +48,7 @@ def rmat(scale: int, **options: Any) -> DeviceGenerated:
     from louvain_um.generators.rmat import rmat_parameters
 
     made = rmat_parameters(scale, **options)
-    with _own_memory():
+    with own_memory():
         ids = cupy.asarray(made.ids)
 
         def draw(first: int, count: int) -> tuple[cupy.ndarray, cupy.ndarray]:
@@ -69,7 +69,7 @@ def stencil(dims: Any, **options: Any) -> DeviceGenerated:
     from louvain_um.generators.stencil import stencil_parameters
 
     made = stencil_parameters(dims, **options)
-    with _own_memory():
+    with own_memory():
         ids = cupy.asarray(made.ids)
         flags = np.uint32(made.diagonals), np.uint32(options.get("periodic", False))
         shape = tuple(np.int64(size) for size in made.shape)
@@ -91,7 +91,7 @@ def lfr(n: int, **options: Any) -> DeviceGenerated:
     from louvain_um.generators.lfr import lfr_parameters
 
     made = lfr_parameters(n, **options)
-    with _own_memory():
+    with own_memory():
         ids = cupy.asarray(made.ids)
         u, v = cupy.zeros(made.edges, np.uint32), cupy.zeros(made.edges, np.uint32)
         inside = made.edges_inside
@@ -188,11 +188,12 @@ def _launch(name: str, *args: Any) -> None:
 
 
 @contextmanager
-def _own_memory() -> Iterator[None]:
-    """Take CuPy's memory from a separate pool, and free unused blocks afterwards."""
+def own_memory(limit: int | None = None) -> Iterator[None]:
+    """Take CuPy's memory from a separate pool of at most so many bytes; free unused blocks then."""
     import cupy
 
     pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=limit or 0)
     try:
         with cupy.cuda.using_allocator(pool.malloc):
             yield

@@ -203,6 +203,8 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 "count_stencil",
                 "fill_stencil",
                 "weigh_arcs",
+                "draw_keys",
+                "weigh_communities",
             ),
             NO_TEMPLATE,
         ),
