@@ -100,7 +100,7 @@ class Session(SessionData):
 
 
 def load(path: str | Path) -> Session:
-    """Read a session that `Session.save` wrote, or an export of Nsight Systems (SQLite).
+    """Read a session that `Session.save` wrote, or an export of Nsight Systems (SQLite, Parquet).
 
     Raises
     ------
@@ -108,18 +108,18 @@ def load(path: str | Path) -> Session:
         The file is missing, is no session, or belongs to another version.
     """
     name = path_text(path)
-    if Path(name).is_file() and nsys.is_sqlite(name):
+    if nsys.is_export(name):
         return Session.of(nsys.read_export(name))
     return Session.of(storage.load(name))
 
 
 def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session:
-    """Read what ``nsys export --type sqlite`` wrote as a session.
+    """Read what ``nsys export --type sqlite``, or ``parquetdir``, wrote as a session.
 
     Parameters
     ----------
     path : path
-        The exported database.
+        The exported database, or folder.
     arrays : sequence of Lifetime, optional
         Arrays of the program, with its addresses and the recording's times, to attribute events
         to; Nsight knows none by name.

@@ -1,4 +1,4 @@
-"""Recordings in files: traces as they are, and sessions, whose maps of accesses become traces."""
+"""Recordings in files: traces, exports of profilers, and sessions with maps of accesses."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.program.feedback import Counted
+from louvain_um.profiling.access.migrations import trace_of_events
 from louvain_um.profiling.session import PageMap, PhaseSpan, SessionData
 from louvain_um.profiling.session.storage import load as load_session
 from louvain_um.profiling.simulator import (
@@ -30,7 +31,7 @@ from louvain_um.profiling.simulator import (
 )
 from louvain_um.profiling.simulator.addresses import holds_addresses
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
-from louvain_um.profiling.sources.nsys import is_sqlite
+from louvain_um.profiling.sources.nsys import is_export, is_report, read_export
 
 
 def recording_in(source: str | Path) -> Trace | None:
@@ -38,10 +39,12 @@ def recording_in(source: str | Path) -> Trace | None:
     path = Path(source)
     if is_session(path):
         return of_session(load_session(path))
-    if is_sqlite(path):
+    if is_export(path):
+        return trace_of_events(read_export(path), path)
+    if is_report(path):
         raise LouvainUmError(
-            f"{path}: is an export of a profiler, which times kernels and migrations but lists no "
-            "accesses to replay; pass it to louvain-um report, or simulate a graph"
+            f"{path}: is a report of nsys stats, which lists no addresses; pass what nsys export "
+            "--type sqlite, or parquetdir, writes"
         )
     if holds_addresses(path):
         return read_addresses(path)
@@ -52,7 +55,8 @@ def is_session(source: str | Path) -> bool:
     """Return whether a file or folder holds a session, of which a launch is a bin of time."""
     path = Path(source)
     parts = _parts(path)
-    return path.is_dir() or (bool(parts) and "amount" not in parts)
+    folder = path.is_dir() and not is_export(path)
+    return folder or (bool(parts) and "amount" not in parts)
 
 
 def _parts(path: Path) -> set[str]:

@@ -16,17 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.access.maps import BINS, shift_of
+from louvain_um.profiling.access.migrations import came_in_order
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
 
 ITEM: Final = 4
 """Bytes of an element, where nothing says more."""
-
-LEAST_ARRIVALS: Final = 16
-"""Migrations and faults of an array from which their order says how it was accessed."""
-
-IN_ORDER: Final = 0.5
-"""Rank correlation of time and address from which pages came in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +69,7 @@ def _to_constant(parameter: str) -> bool:
 def gathered(events: EventTable, owners: NDArray[np.int32], number: int) -> bool:
     """Return whether the pages of an array came to the device out of order."""
     mine = (owners == number) & np.isin(events["kind"], (Kind.HTOD, Kind.GPU_FAULT_GROUP))
-    addresses = events["address"][mine].astype(np.float64)
-    if len(addresses) < LEAST_ARRIVALS or addresses.min() == addresses.max():
-        return False
-    ranks = np.unique(addresses, return_inverse=True)[1]
-    return bool(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1] < IN_ORDER)
+    return not came_in_order(events["address"][mine])
 
 
 def declare(launches: Sequence[Launch], arrays: Sequence[Lifetime], random: set[str]) -> Declared:

@@ -20,7 +20,15 @@ from louvain_um.profiling.simulator.driver.user_functions import (
 )
 from louvain_um.profiling.simulator.layout import Layout
 from louvain_um.profiling.simulator.touches import Access, Touches
-from louvain_um.profiling.simulator.trace import Array, Trace, begun_later, live_peak
+from louvain_um.profiling.simulator.trace import (
+    Array,
+    HostTouches,
+    Launch,
+    Step,
+    Trace,
+    begun_later,
+    live_peak,
+)
 
 CONTENDED_NS = 140.0
 """Time of an atomic over the bus to a contended address. Fitted to R-MAT 20 with
@@ -226,11 +234,13 @@ def _check_room(
     """Reserve memory for device ranges, and a block if anything migrates."""
     arrays = trace.arrays
     taken = [0] * len(arrays)
+    returning = _returning(trace.steps)
     migrates = False
     for number, array in enumerate(arrays):
         for part in layout.parts(number, array.pages):
             if part.advice & c.DEVICE:
                 taken[number] += part.end - part.first
+                migrates |= number in returning
             elif number in brought or not part.advice & (c.PINNED | c.PREFERS_HOST):
                 migrates = True
     later = begun_later(trace.steps)
@@ -247,6 +257,21 @@ def _check_room(
         remedy = f"raise the budget to {needed >> 20}MiB or choose another memory policy"
         raise MemoryBudgetError(needed, capacity, largest, remedy)
     state.counters[c.USED] = state.counters[c.PEAK] = pages
+
+
+def _returning(steps: Sequence[Step]) -> set[int]:
+    """Return arrays that the host touches after a kernel, and a kernel after that."""
+    launches = [at for at, step in enumerate(steps) if isinstance(step, Launch)]
+    away, found = set[int](), set[int]()
+    inner = steps[launches[0] : launches[-1] + 1] if launches else ()
+    if not any(isinstance(step, HostTouches) for step in inner):
+        return found
+    for step in inner:
+        if isinstance(step, HostTouches):
+            away |= set(step.touches.array.tolist())
+        elif isinstance(step, Launch) and away:
+            found |= away & set(np.unique(step.touches.array).tolist())
+    return found
 
 
 def _check_peer(trace: Trace, layout: Layout, room: int) -> None:

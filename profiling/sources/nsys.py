@@ -1,12 +1,13 @@
-"""Nsight Systems as a source: sessions from its SQLite export.
+"""Nsight Systems as a source: sessions from its exports, SQLite or a folder of Parquet files.
 
 Tables and columns as in NVIDIA's "SQLite Export Schema Reference" (Nsight Systems 2021 to 2025);
-a table that a recording did not need is not there.
+a table that a recording did not need is not there. A Parquet file holds the table of its name.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, Kind, S
 from louvain_um.profiling.session.storage import check
 
 MAGIC = b"SQLite format 3\x00"
+REPORT: Final = re.compile(r"(Start|Time|Total Time|Duration) \((ns|%)\),")
+"""How tables of `nsys stats` begin."""
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -30,9 +33,11 @@ SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
 CPU_FAULTS = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
 RANGES = "NVTX_EVENTS"
+STRINGS = "StringIds"
 NVPROF = "StringTable"
 """Nsight Systems has `StringIds` instead."""
 TABLES = (KERNELS, COPIES, SETS, GPU_FAULTS, CPU_FAULTS)
+ABOUT = ("TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME")
 
 FIGURES_OF = {
     COPIES: ("bytes_to_device", "bytes_to_host", "bytes_evicted"),
@@ -52,6 +57,13 @@ COPY_KINDS = {
 
 PUSH_POP, START_END = 59, 60
 """Types of NVTX events that are ranges."""
+
+USED: Final = (
+    "start", "end", "shortName", "demangledName", "deviceId", "bytes", "copyKind",
+    "migrationCause", "virtualAddress", "address", "numberOfPageFaults", "eventType", "text",
+    "textId", "id", "value", "cuDevice", "name", "utcTime",
+)  # fmt: skip
+"""Columns of these tables that are read."""
 
 MOST_TEXT: Final = 1 << 24
 """Bytes of one value, and of a statement in the file's schema."""
@@ -75,15 +87,17 @@ Reading a row of a table takes some 20 steps, and a row has more than one byte.
 
 def read_export(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> SessionData:
     """Read an export; `louvain_um.profiling.import_nsys` documents the arguments."""
+    folder = Path(path).is_dir()
     try:
-        with Path(path).open("rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
-                raise LouvainUmError(f"{path}: no SQLite file; run nsys export --type sqlite")
+        if not folder:
+            with Path(path).open("rb") as file:
+                if file.read(len(MAGIC)) != MAGIC:
+                    raise LouvainUmError(f"{path}: no SQLite file; run nsys export --type sqlite")
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{path}: {reason}{READ_AGAIN}") from None
     try:
-        with contextlib.closing(_connect(Path(path))) as base:
+        with contextlib.closing((_of_parquet if folder else _connect)(Path(path))) as base:
             session = _Import(base, str(path)).session(tuple(arrays))
         check(session)
         return session
@@ -113,6 +127,34 @@ def _connect(path: Path) -> sqlite3.Connection:
     return base
 
 
+def _of_parquet(folder: Path) -> sqlite3.Connection:
+    """Return a database in memory with the tables of a folder of Parquet files."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    base = sqlite3.connect(":memory:")
+    for name in (*TABLES, RANGES, STRINGS, *ABOUT):
+        if not (folder / f"{name}.parquet").is_file():
+            continue
+        try:
+            with ParquetFile(folder / f"{name}.parquet") as file:
+                names = [column for column in file.schema_arrow.names if column in USED]
+                if not names:
+                    continue
+                columns = ", ".join(f'"{column}"' for column in names)
+                base.execute(f"CREATE TABLE {name} ({columns})")
+                marks = ", ".join("?" * len(names))
+                for batch in file.iter_batches(columns=names):
+                    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                    base.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+        except (ArrowException, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise LouvainUmError(
+                f"{folder}: {name} cannot be read ({reason}){READ_AGAIN}"
+            ) from None
+    return base
+
+
 class _Import:
     """One database."""
 
@@ -125,19 +167,19 @@ class _Import:
             "AND NOT EXISTS (SELECT * FROM pragma_table_xinfo(found.name) WHERE hidden)"
         )
         self.tables = {name for (name,) in tables}
-        if NVPROF in self.tables and "StringIds" not in self.tables:
+        if NVPROF in self.tables and STRINGS not in self.tables:
             raise LouvainUmError(
                 f"{path}: is an export of nvprof, which is not read; record again with nsys "
                 "profile, then run nsys export --type sqlite"
             )
-        if not self.tables & {*TABLES, "TARGET_INFO_SESSION_START_TIME"}:
+        if not self.tables & {*TABLES, ABOUT[1]}:
             raise LouvainUmError(
                 f"{path}: no export of Nsight Systems; run nsys export --type sqlite"
             )
         self.notes: list[str] = []
         self.strings: dict[int, str] = {}
-        if "StringIds" in self.tables:
-            self.strings = dict(base.execute("SELECT id, value FROM StringIds"))
+        if STRINGS in self.tables:
+            self.strings = dict(base.execute(f"SELECT id, value FROM {STRINGS}"))
 
     def session(self, arrays: tuple[Lifetime, ...]) -> SessionData:
         """Return all that is in it."""
@@ -298,10 +340,23 @@ def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
     }
 
 
-def is_sqlite(path: str | Path) -> bool:
-    """Tell whether a file is an SQLite database, such as an export of Nsight Systems."""
+def is_export(path: str | Path) -> bool:
+    """Tell whether a file is an SQLite database, or a folder holds Nsight's tables as Parquet."""
+    if Path(path).is_dir():
+        return any(Path(path, f"{name}.parquet").is_file() for name in (*TABLES, STRINGS))
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def is_report(path: str | Path) -> bool:
+    """Tell whether a file is a table of `nsys stats`, in CSV."""
+    if Path(path).suffix != ".csv":
+        return False
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return bool(REPORT.match(file.readline(1 << 12)))
     except OSError:
         return False

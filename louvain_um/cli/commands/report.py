@@ -26,8 +26,8 @@ def report(
         Path,
         typer.Argument(
             metavar="SESSION",
-            help="A session of louvain-um profile, an Nsight Systems export (SQLite), or the "
-            "folder or results of louvain-um sweep.",
+            help="A session of louvain-um profile, an Nsight Systems export (SQLite, Parquet), or "
+            "the folder or results of louvain-um sweep.",
         ),
     ],
     others: Annotated[

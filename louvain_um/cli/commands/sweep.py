@@ -39,7 +39,8 @@ def sweep(
         typer.Argument(
             metavar="GRAPH|TRACE",
             help="Graph files, example:les-miserables, or recordings: .npz of sweep, simulate or "
-            "profile, or a table of addresses (CSV, Parquet). Without them, pass --study.",
+            "profile, a table of addresses (CSV, Parquet), or an export of Nsight Systems (SQLite, "
+            "Parquet). Without them, pass --study.",
             show_default=False,
         ),
     ] = None,

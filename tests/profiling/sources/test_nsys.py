@@ -8,7 +8,9 @@ from louvain_um.profiling import import_nsys, load
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.session import Lifetime
 from louvain_um.profiling.session.events import Cause, Kind, Source
+from louvain_um.profiling.simulator import Launch
 from louvain_um.profiling.sources import nsys
+from louvain_um.profiling.sweep.replay import run
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.tables import by_cause
 from louvain_um.profiling.views.session.verdict import verdict
@@ -271,13 +273,89 @@ def test_the_title_names_every_gpu_in_use(tmp_path, names, title):
     assert session.metadata["device"] == title
 
 
+def as_parquet(path):
+    """Write the tables of an export into a folder, as `nsys export --type parquetdir` does."""
+    import pyarrow
+    from pyarrow import parquet
+
+    folder = path.with_suffix(".parquet")
+    folder.mkdir()
+    with sqlite3.connect(path) as base:
+        for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+            rows = base.execute(f"SELECT * FROM {name}")
+            names = [column[0] for column in rows.description]
+            columns = list(zip(*rows, strict=True)) or [[] for _ in names]
+            table = pyarrow.table(dict(zip(names, columns, strict=True)))
+            parquet.write_table(table, folder / f"{name}.parquet")
+    base.close()
+    return folder
+
+
+def test_a_folder_of_parquet_files_is_the_same_export(export):
+    database, folder = load(export), load(as_parquet(export))
+    for name in ("time", "kind", "bytes", "address", "count", "cause"):
+        assert folder.events[name].tolist() == database.events[name].tolist()
+    assert folder.events.kernels == database.events.kernels
+    assert folder.phases == database.phases
+    assert folder.metadata["device"] == "NVIDIA H200"
+
+
+MIB = 1 << 20
+
+
+def a_program(path):
+    """Write an export of kernels: one reads two arrays three times, one only the second."""
+    kernel, copy = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"
+    faults = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
+    rows = [("StringIds", (1, "both")), ("StringIds", (2, "second"))]
+    # The first launch brings what the host wrote, block by block; the second array is new.
+    rows += [(kernel, (10_000 * k, 10_000 * k + 9_000, 0, k, 1, 1)) for k in (1, 2, 3, 5)]
+    rows += [(kernel, (40_000, 49_000, 0, 4, 2, 2))]
+    for block in range(4):
+        at = 10_000 + 1000 * block
+        rows.append((copy, (at, at + 10, 0, 2 * MIB, 11, 2, BASE + 2 * MIB * block)))
+        rows.append((faults, (at, at + 5, 0, 0, BASE + (1 << 30) + 2 * MIB * block, 999, 2)))
+    # The host reads a page of the first, and the program prefetches a block back.
+    rows.append((copy, (36_000, 36_100, 0, 4096, 12, 2, BASE)))
+    rows.append(("CUDA_UM_CPU_PAGE_FAULT_EVENTS", (35_900, 0, BASE, 0)))
+    rows.append((copy, (49_500, 49_600, 0, 2 * MIB, 11, 1, BASE)))
+    return database(path, SCHEMA, FAULTS, rows=rows)
+
+
+@pytest.mark.parametrize("form", ["sqlite", "parquet"])
+def test_kernels_of_an_export_access_what_they_brought(tmp_path, form):
+    path = a_program(tmp_path / "run.sqlite")
+    trace = recording_in(path if form == "sqlite" else as_parquet(path))
+    assert [(a.name, a.nbytes // MIB, a.starts) for a in trace.arrays] == [
+        ("range 0", 8, "host"), ("range 1", 8, "nowhere"),
+    ]  # fmt: skip
+    found = [
+        (step.kernel, step.touches.touches, step.repeats, step.compute_seconds)
+        if isinstance(step, Launch) else type(step).__name__ for step in trace.steps
+    ]  # fmt: skip
+    pages = 16 * MIB // 4096
+    assert found == [
+        ("both", pages, 1.0, 9e-6), ("both", pages, 1.0, 9e-6), "HostTouches",
+        ("both", pages, 1.0, 9e-6), ("second", 0, 1.0, 9e-6), "Prefetch",
+        ("both", pages, 1.0, 9e-6),
+    ]  # fmt: skip
+    assert run(trace, "base", "h200", 16 * MIB).total("faults") > 0
+    # The host touches an array that lies on the device, so a block is kept free for it.
+    assert run(trace, "auto", "h200", 8 * MIB).total("evictions") == 0
+
+
 def test_what_cannot_be_replayed_or_read_says_why(tmp_path, export):
     nvprof = database(tmp_path / "old.sqlite", "CREATE TABLE StringTable (_id_ INT, value TEXT)")
-    with pytest.raises(LouvainUmError, match="is an export of nvprof, which is not read"):
-        import_nsys(nvprof)
-    for path in (nvprof, export):
-        with pytest.raises(LouvainUmError, match="lists no accesses to replay"):
-            recording_in(path)
+    for read in (import_nsys, recording_in):
+        with pytest.raises(LouvainUmError, match="is an export of nvprof, which is not read"):
+            read(nvprof)
+    rows = [("CUPTI_ACTIVITY_KIND_KERNEL", (1, 2, 0, 1, 1, 1))]
+    with pytest.raises(LouvainUmError, match="no kernel that brought managed memory"):
+        recording_in(database(tmp_path / "plain.sqlite", SCHEMA, rows=rows))
+    report = tmp_path / "stats.csv"
+    report.write_text("Start (ns),Duration (ns),CorrId,Name\n1,2,3,kernel\n")
+    with pytest.raises(LouvainUmError, match="a report of nsys stats"):
+        recording_in(report)
     addresses = tmp_path / "trace.csv"
     addresses.write_text("time,address,write\n0,0x1000,0\n1,0x2000,1\n")
     assert recording_in(addresses) is not None
