@@ -67,7 +67,10 @@ def _numbers(path: str, table: Any, name: str, kind: Any) -> NDArray[Any]:
             found = mine.read_row_group(group, columns=[name], use_threads=False).column(0)
             missing[group] = found.null_count
             if not found.null_count:
-                values[ends[group] : ends[group + 1]] = found.to_numpy()
+                np.concatenate(
+                    [_values(chunk, values.dtype) for chunk in found.chunks] or [values[:0]],
+                    out=values[ends[group] : ends[group + 1]],
+                )
 
     with pyarrow.OSFile(path) as source:
         parallel.run(read_some, max(1, min(parallel.default_threads(), len(groups))))
@@ -75,6 +78,11 @@ def _numbers(path: str, table: Any, name: str, kind: Any) -> NDArray[Any]:
     if any(missing):
         raise GraphError(f"{sum(missing)} values are missing; drop those rows")
     return values
+
+
+def _values(chunk: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array over the numbers of a chunk; `to_numpy` would import pandas."""
+    return np.frombuffer(chunk.buffers()[1], dtype, len(chunk), chunk.offset * dtype.itemsize)
 
 
 def read_feather(file: GraphFile, options: ReadOptions) -> Graph:

@@ -157,6 +157,10 @@ def detect(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
+    from louvain_um.gpu.runtime.device import start_early
+
+    if cluster is None:
+        start_early(device)
     from louvain_um.cli.progress import progress_reporter, timed
     from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
     from louvain_um.errors import OptionError

@@ -143,11 +143,23 @@ def _write_parquet(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -
     import pyarrow as pa
     from pyarrow import parquet
 
-    arrays = [
-        pa.array(column.tolist(), pa.string()) if column.dtype.kind == "O" else pa.array(column)
-        for column in columns.values()
-    ]
-    parquet.write_table(pa.table(arrays, names=list(columns)), file)
+    table = pa.table([_arrow(column) for column in columns.values()], names=list(columns))
+    # Ids ascend and communities are small: differences take a third of the bytes, in half the time.
+    integers = [name for name, column in columns.items() if column.dtype.kind in "iu"]
+    encodings = dict.fromkeys(integers, "DELTA_BINARY_PACKED")
+    others = [name for name in columns if name not in encodings]
+    parquet.write_table(table, file, use_dictionary=others, column_encoding=encodings or None)
+
+
+def _arrow(column: NDArray[Any]) -> Any:
+    """Return a column of a table of Arrow."""
+    import pyarrow as pa
+
+    if column.dtype.kind == "O":
+        return pa.array(column.tolist(), pa.string())
+    # `pyarrow.array` would import pandas.
+    values = pa.py_buffer(np.ascontiguousarray(column))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, values])
 
 
 WRITERS: dict[str, Writer] = {

@@ -6,8 +6,9 @@ import ctypes
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from louvain_um.errors import (
@@ -27,6 +28,8 @@ OLDEST: Final = (7, 5)
 NO_DEVICE: Final = 100
 CAPABILITY: Final = (75, 76)
 """CUDA_ERROR_NO_DEVICE; the attributes of major and minor compute capability."""
+
+LIBRARY: Final = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 
 INSTALL: Final = "pip install 'louvain-um[cuda13]' (or [cuda12]) or use device='cpu'"
 
@@ -83,6 +86,8 @@ def first_of(device: str) -> str:
 
 def usable(index: int | None) -> int:
     """Return the number of a CUDA device (None: the current one) that the engine can run on."""
+    if _starting is not None:
+        _starting.join()
     known = capabilities()
     if index is not None and index >= len(known):
         visible = "only cuda:0" if len(known) == 1 else f"cuda:0 … cuda:{len(known) - 1}"
@@ -109,11 +114,35 @@ def usable(index: int | None) -> int:
     return index
 
 
+def start_early(device: str) -> None:
+    """Start CUDA and import CuPy in the background, while a graph is read; `pick` waits for it."""
+    global _starting
+    if device == "cpu" or _starting is not None or importlib.util.find_spec("cupy") is None:
+        return
+    _starting = Thread(target=_start, args=(device,), name="louvain-um-cuda")
+    _starting.start()
+
+
+_starting: Thread | None = None
+"""What starts CUDA; its imports are over before others begin that they could meet."""
+
+
+def _start(device: str) -> None:
+    """Initialise the driver and a device's context, then import CuPy; `pick` reports errors."""
+    with suppress(Exception):
+        _, _, number = first_of(device).partition(":")
+        capabilities()
+        driver, context = ctypes.CDLL(LIBRARY), ctypes.c_void_p()
+        # By ctypes, which lets other threads import meanwhile; CuPy shares the primary context.
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), int(number or 0))
+        importlib.import_module("cupy")
+        importlib.import_module("cuda.bindings.nvrtc")
+
+
 def capabilities() -> list[tuple[int, int]]:
     """Return the compute capability of each visible device."""
     try:
-        library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
-        driver: Any = ctypes.CDLL(library)
+        driver: Any = ctypes.CDLL(LIBRARY)
     except OSError:
         raise DeviceUnavailableError(
             "no NVIDIA driver on this machine; install one or use device='cpu'"
