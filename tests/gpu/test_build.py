@@ -12,14 +12,15 @@ import louvain_um as lu
 from louvain_um import Graph, as_graph
 from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.building import edges, objects
-from louvain_um.gpu.building.build import Builder, Ends
+from louvain_um.gpu.building.build import PARTIALS, Builder, Ends, LongRowError
 from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import Cuda
 from louvain_um.gpu.generate.same_degrees import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
 from louvain_um.options import Options
-from tests.gpu_emulated.emulated_device import Emulated
+from tests.gpu_emulated.emulated_device import Counted, DeviceArray, Emulated
 
 RNG = np.random.default_rng(7)
 WEIGHTS: dict[str, Any] = {
@@ -112,18 +113,47 @@ def test_edges_make_the_graph_of_the_host(there, kind):
 
 
 class Copies:
-    sent = fetched = staticmethod(np.copy)
+    """Copies to and from a device whose memory is counted."""
+
+    fetched = staticmethod(np.array)
+
+    @staticmethod
+    def sent(values):
+        copy = Counted().empty(len(values), values.dtype)
+        copy[:] = values
+        return copy
 
 
+@pytest.mark.parametrize("spans", [1, 3, 9])
 @pytest.mark.parametrize("kind", ["none", "ones", "bytes", "large", "whole"])
-def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind):
-    builder = Builder(Emulated(emulated, 2), 1 << 6)
+def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind, spans, monkeypatch):
+    monkeypatch.setattr(edges, "FIXED_BYTES", 8 * PARTIALS + 1024)
+    device = Emulated(emulated, 2)
+    device.xp = Counted()
+    built = []
 
     def compress(u, v, weights, n, *, summing, threads):
-        return rows_by(builder, Copies, Ends(u, v, weights), n, summing=summing)
+        ends = Ends(u, v, weights)
+        weighted = weights is not None
+        whole = edges.building_bytes(len(u), n, weighted=weighted)
+        limit = whole if spans == 1 else whole - (whole - 32 * n - edges.FIXED_BYTES) * 2 // 3
+        limit = limit if spans < 9 else limit - (limit - 32 * n - edges.FIXED_BYTES) // 2
+        sizes = edges.sizes_within(limit, len(u), n, weighted=weighted)
+        assert (sizes.most_arcs < 2 * len(u)) == (spans > 1 and len(u) > 0)
+        DeviceArray.peak = DeviceArray.live
+        try:
+            made = rows_by(
+                Builder(device, sizes.range_arcs), Copies, ends, n, sizes, summing=summing
+            )
+        except LongRowError:
+            return rows.compress(u, v, weights, n, summing=summing, threads=threads)
+        assert DeviceArray.peak <= limit
+        assert DeviceArray.live < 8 * PARTIALS + 1024
+        built.append(made)
+        return made
 
     for number in range(6):
-        n, m = int(RNG.integers(1, 40)), int(RNG.integers(0, 90))
+        n, m = int(RNG.integers(9, 40)), int(RNG.integers(60, 190)) * (number > 0)
         u, v = (RNG.integers(0, n, m) for _ in range(2))
         options = {"duplicates": (None, "once", "sum")[number % 3], "n_vertices": n + number % 2}
         weights = WEIGHTS[kind](m)
@@ -135,6 +165,26 @@ def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind):
             assert (mine is None) == (other is None)
             assert mine is None or (mine.dtype == other.dtype and np.array_equal(mine, other))
         assert (made.scale, made.notes) == (right.scale, right.notes)
+    assert len(built) > 3
+
+
+def test_building_in_spans_that_is_cut_short_holds_no_memory(emulated):
+    device = Emulated(emulated, 2)
+    device.xp = Counted()
+    ends = Ends(*(RNG.integers(0, 20, 300).astype(np.uint32) for _ in range(2)))
+    before = DeviceArray.live
+
+    class Cut(Copies):
+        @staticmethod
+        def fetched(array):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rows_by(Builder(device, 50), Cut, ends, 20, edges.Sizes(64, 100, 50), summing=False)
+    short = edges.Sizes(64, 3, 50)  # than any row
+    with pytest.raises(LongRowError):
+        rows_by(Builder(device, 50), Copies, ends, 20, short, summing=False)
+    assert DeviceArray.live == before
 
 
 def test_what_is_no_graph_is_left_to_the_host(there):

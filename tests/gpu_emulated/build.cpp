@@ -35,8 +35,8 @@ extern "C" void count_ends_as(int blocks, int, i64 edges, const u32* u, const u3
   fibres::launch(blocks, [=] { count_ends(edges, u, v, degrees, counts); });
 }
 
-extern "C" void scatter_ends_as(int blocks, int, i64 edges, const u32* u, const u32* v, const u64* weights, const i64* offsets, u32* degrees, u32* targets, u64* out) {
-  fibres::launch(blocks, [=] { scatter_ends(edges, u, v, weights, offsets, degrees, targets, out); });
+extern "C" void scatter_ends_as(int blocks, int, i64 edges, const u32* u, const u32* v, const u64* weights, i64 low, i64 high, const i64* offsets, u32* degrees, u32* targets, u64* out) {
+  fibres::launch(blocks, [=] { scatter_ends(edges, u, v, weights, low, high, offsets, degrees, targets, out); });
 }
 
 extern "C" void row_keys_as(int blocks, int, i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {

@@ -128,20 +128,24 @@ __global__ void count_ends(i64 edges, const u32* u, const u32* v, u32* degrees,
   add_to(&counts->loops, loops);
 }
 
-// Writes each edge into the rows of its ends, from the end of a row; degrees count down to 0.
-// weights (null: none) go along; without an array of weights, each is 1.
-__global__ void scatter_ends(i64 edges, const u32* u, const u32* v, const u64* weights,
-                             const i64* offsets, u32* degrees, u32* targets, u64* out) {
+// Writes each edge into those rows of its ends that are low ... high - 1, from the end of a row; their
+// degrees count down to 0. weights (null: none) go along; without an array of weights, each is 1.
+__global__ void scatter_ends(i64 edges, const u32* u, const u32* v, const u64* weights, i64 low,
+                             i64 high, const i64* offsets, u32* degrees, u32* targets, u64* out) {
+  const i64 base = offsets[low];
   EACH(e, edges) {
-    const u32 a = u[e], b = v[e];
     const u64 weight = weights ? weights[e] : 1;
-    i64 place = offsets[a] + atomicAdd(&degrees[a], ~0u) - 1;
-    targets[place] = b;
-    if (out) out[place] = weight;
-    if (a == b) continue;
-    place = offsets[b] + atomicAdd(&degrees[b], ~0u) - 1;
-    targets[place] = a;
-    if (out) out[place] = weight;
+    u32 row = u[e], target = v[e];
+    for (int ends = row == target ? 1 : 2; ends; --ends) {
+      if (low <= row && row < high) {
+        const i64 place = offsets[row] - base + atomicAdd(&degrees[row], ~0u) - 1;
+        targets[place] = target;
+        if (out) out[place] = weight;
+      }
+      const u32 other = row;
+      row = target;
+      target = other;
+    }
   }
 }
 
@@ -157,8 +161,8 @@ __device__ __forceinline__ i64 row_at(const i64* offsets, i64 low, i64 high, i64
   return low;
 }
 
-// Writes row and target of each arc of rows low ... high - 1 as one sort key. A warp takes 32 arcs:
-// its first and last lanes search among all rows, the others between them.
+// Writes row and target of each arc of rows low ... high - 1, whose targets are given, as one sort key.
+// A warp takes 32 arcs: its first and last lanes search among all rows, the others between them.
 __global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {
   const i64 base = offsets[low], count = offsets[high] - base;
   for (i64 first = grid_thread() / WARP * WARP; first < count; first += grid_threads()) {
@@ -167,7 +171,7 @@ __global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targe
     if (lane == 0 || lane == WARP - 1) row = row_at(offsets, low, high, base + i);
     const i64 from = __shfl_sync(FULL, row, 0), to = __shfl_sync(FULL, row, WARP - 1);
     row = row_at(offsets, from, to + 1, base + i);
-    if (first + lane < count) keys[i] = (u64)(row - low) << 32 | targets[base + i];
+    if (first + lane < count) keys[i] = (u64)(row - low) << 32 | targets[i];
   }
 }
 

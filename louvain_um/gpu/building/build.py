@@ -1,8 +1,9 @@
 """The rows of a graph from edges or a matrix in device memory: the host's, bit for bit.
 
 Rows are written in any order first, then sorted a range at a time, so that the scratch memory of
-sorting fits what the device has. What is unusual (other types, ids or weights that an error is to
-name, rounding) is left to the host.
+sorting fits what the device has. Where the rows themselves do not, they are made a span at a time.
+What is unusual (other types, ids or weights that an error is to name, rounding) is left to the
+host.
 """
 
 from __future__ import annotations
@@ -46,11 +47,12 @@ PARTIALS: Final = 4096
 RANGE_ARCS: Final = 1 << 25
 """Arcs that are sorted at a time, at most; a single row may be longer."""
 
-SORTED_BYTES: Final = 24
-"""Scratch memory of sorting an arc without weight: its key, and two words of the sort's own."""
+UNWEIGHTED: Final = 8, 4, 24
+"""Bytes of an edge; of an arc; and of sorting it: its key, and two words of the sort's own."""
 
-SUMMED_BYTES: Final = 64
-"""The same with a weight: in addition its place, both in order, and its edge with their sum."""
+WEIGHTED: Final = 16, 16, 64
+"""The same with weights. Sorting takes an arc's place in addition, both in order, its edge with
+their sum."""
 
 
 class Ends(NamedTuple):
@@ -81,6 +83,10 @@ class Integers:
     values: Any
     scale: float
     notes: tuple[str, ...] = ()
+
+
+class LongRowError(Exception):
+    """A row that is longer than what may be in memory at a time."""
 
 
 class Builder:
@@ -191,9 +197,20 @@ class Builder:
         return Integers(values=values, scale=2.0**fitted.shift, notes=fitted.notes)
 
     def rows(
-        self, pieces: Callable[[], Iterable[Ends]], n: int, *, weighted: bool, summing: bool
+        self,
+        pieces: Callable[[], Iterable[Ends]],
+        n: int,
+        *,
+        weighted: bool,
+        summing: bool,
+        most_arcs: int | None = None,
+        fetched: Callable[[Any], Any] | None = None,
     ) -> Rows:
-        """Return the rows of a list of edges, whose pieces are asked for twice."""
+        """Return the rows of a list of edges, in host memory if `fetched` brings arrays there.
+
+        Rows with more than `most_arcs` are made a span of rows at a time, for each of which the
+        pieces of the list are asked for again; a `LongRowError` if a single row is too long.
+        """
         xp, counts = self.xp, self._counts()
         degrees = xp.zeros(n, np.uint32)
         for u, v, _ in pieces():
@@ -201,20 +218,83 @@ class Builder:
         raw = xp.zeros(n + 1, np.int64)
         xp.cumsum(degrees, dtype=np.int64, out=raw[1:])
         records = int(raw[-1])
-        targets = xp.empty(records, np.uint32)
-        sums = xp.empty(records, np.uint64) if weighted else None
-        for u, v, weights in pieces():
-            self._launch("scatter_ends", len(u), u, v, weights, raw, degrees, targets, sums)
+        most = max(records, 1) if most_arcs is None else most_arcs
+        if most < records and int(degrees.max()) > min(most, self.range_arcs):
+            raise LongRowError
         n_loops = int(self._read(counts)["loops"])
         loops = xp.zeros(n, np.uint64) if n_loops else None
-        low, written = 0, 0
+        parts: list[tuple[Any, Any]] = []
+        low = written = 0
         while low < n:
-            high = self._range_end(raw, low)
-            begin, end = int(raw[low]), int(raw[high])
+            high = self._range_end(raw, low, most)
+            arcs = int(raw[high] - raw[low])
+            targets = xp.empty(arcs, np.uint32)
+            sums = xp.empty(arcs, np.uint64) if weighted else None
+            bounds = np.int64(low), np.int64(high)
+            for u, v, weights in pieces():
+                self._launch(
+                    "scatter_ends", len(u), u, v, weights, *bounds, raw, degrees, targets, sums
+                )
+            kept = self._sorted(
+                low, high, raw, degrees, loops, targets, sums, counts, summing=summing
+            )
+            if high - low < n:  # one of several spans
+                assert fetched is not None
+                targets = fetched(targets[:kept])
+                sums = None if sums is None else fetched(sums[:kept])
+            parts.append((targets, sums))
+            del targets, sums
+            written += kept
+            low = high
+        found = self._read(counts)
+        offsets = xp.zeros(n + 1, np.int64)
+        xp.cumsum(degrees, dtype=np.int64, out=offsets[1:])
+        distinct = int(found["distinct_arcs"]) if weighted else written
+        again = records - n_loops - distinct + 2 * (n_loops - int(found["distinct_loops"]))
+        if loops is not None:
+            n_loops = int(xp.count_nonzero(loops))
+        if len(parts) > 1:
+            targets, weights = _joined(parts, int(found["heaviest"]))
+        else:
+            none = xp.empty(0, np.uint32), xp.empty(0, np.uint64) if weighted else None
+            targets, sums = parts[0] if parts else none
+            targets = _kept(targets, written)
+            weights = None if sums is None else self._narrowed(sums, written, found["heaviest"])
+            if fetched is not None:
+                targets, weights = fetched(targets), None if weights is None else fetched(weights)
+        bring = fetched or _same
+        return Rows(
+            offsets=bring(offsets),
+            targets=targets,
+            weights=weights,
+            loops=bring(loops) if n_loops else None,
+            repeats=again // 2,
+            weightless=int(found["weightless"]) // 2,
+            n_loops=n_loops,
+        )
+
+    def _sorted(
+        self,
+        low: int,
+        span_end: int,
+        raw: Any,
+        degrees: Any,
+        loops: Any,
+        targets: Any,
+        sums: Any,
+        counts: Any,
+        *,
+        summing: bool,
+    ) -> int:
+        """Sort rows of a span, without repetition; return how many arcs they have then."""
+        xp, written, first = self.xp, 0, int(raw[low])
+        while low < span_end:
+            high = min(self._range_end(raw, low, self.range_arcs), span_end)
+            begin, end = int(raw[low]) - first, int(raw[high]) - first
             if end > begin:
                 keys = xp.empty(end - begin, np.uint64)
                 bounds = np.int64(low), np.int64(high)
-                self._launch_of(len(keys), "row_keys", *bounds, raw, targets, keys)
+                self._launch_of(len(keys), "row_keys", *bounds, raw, targets[begin:end], keys)
                 # Rows only become shorter: what is overwritten has been read.
                 out = targets[written:], degrees, loops, self.partials, counts
                 if sums is None:
@@ -228,22 +308,7 @@ class Builder:
                     )  # fmt: skip
                 written += int(self._read(counts)["kept"])
             low = high
-        found = self._read(counts)
-        offsets = xp.zeros(n + 1, np.int64)
-        xp.cumsum(degrees, dtype=np.int64, out=offsets[1:])
-        distinct = int(found["distinct_arcs"]) if weighted else written
-        again = records - n_loops - distinct + 2 * (n_loops - int(found["distinct_loops"]))
-        if loops is not None:
-            n_loops = int(xp.count_nonzero(loops))
-        return Rows(
-            offsets=offsets,
-            targets=_kept(targets, written),
-            weights=None if sums is None else self._narrowed(sums, written, found["heaviest"]),
-            loops=loops if n_loops else None,
-            repeats=again // 2,
-            weightless=int(found["weightless"]) // 2,
-            n_loops=n_loops,
-        )
+        return written
 
     def from_rows(
         self, offsets: Any, indices: Any, values: Any, weighted: bool | None = None
@@ -314,9 +379,9 @@ class Builder:
         self._launch("narrow", count, weights, out)
         return out
 
-    def _range_end(self, raw: Any, low: int) -> int:
-        """Return the row before which a range of at most `range_arcs` ends; at least one row."""
-        last = self.xp.asarray([int(raw[low]) + self.range_arcs])
+    def _range_end(self, raw: Any, low: int, most: int) -> int:
+        """Return the row before which a range of at most so many arcs ends; at least one row."""
+        last = self.xp.asarray([int(raw[low]) + most])
         high = int(self.xp.searchsorted(raw, last, side="right")[0]) - 1
         return min(max(high, low + 1), len(raw) - 1)
 
@@ -352,3 +417,16 @@ def _kept(array: Any, count: int) -> Any:
     """Return the first items; a copy where a view would keep much memory alive for good."""
     dropped = len(array) - count
     return array[:count] if dropped <= len(array) // 8 else array[:count].copy()
+
+
+def _same(array: Any) -> Any:
+    return array
+
+
+def _joined(parts: list[tuple[Any, Any]], heaviest: int) -> tuple[Any, Any]:
+    """Return targets and weights of all spans, in host memory; weights in 32 bits if they fit."""
+    targets, sums = (list(arrays) for arrays in zip(*parts, strict=True))
+    if sums[0] is None:
+        return np.concatenate(targets), None
+    kind = np.uint32 if heaviest < 2**32 else np.uint64
+    return np.concatenate(targets), np.concatenate(sums, dtype=kind, casting="same_kind")

@@ -5,8 +5,9 @@ Sorting takes the host far longer than the bus takes to bring the edges and to r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +27,19 @@ LEAST_EDGES: Final = 1 << 20
 SHARE: Final = 0.9
 """Part of the free device memory that building may take."""
 
+FIXED_BYTES: Final = 1 << 16
+"""What building takes beside edges, vertices and arcs."""
+
+MOST_SPANS: Final = 32
+"""More spans of rows take longer than the host does: all edges are sent again for each."""
+
 
 def rows_made_on(options: Options) -> AbstractContextManager[None]:
     """Let the GPU of a run make the rows of graphs within a block.
 
-    The host makes them where the run has no single GPU, for few edges, and where building does not
-    fit the memory that the run may occupy.
+    Where they do not fit the memory that the run may occupy, spans of rows are made one after the
+    other. The host makes them where the run has no single GPU, for few edges, and where these spans
+    would be too many.
     """
     device, budget = options.device, options.budget
     if device == "cpu" or is_several(device) or budget.fraction is not None:
@@ -68,19 +76,21 @@ def _made_there(
         return None
     from cupy.cuda.memory import OutOfMemoryError
 
-    from louvain_um.gpu.building.build import Builder
+    from louvain_um.gpu.building.build import Builder, LongRowError
     from louvain_um.gpu.dynamic.cuda import Cuda
     from louvain_um.placement.memory import copies, cuda_calls
 
     with chosen.current():
         free = int(SHARE * cuda_calls.free_memory()[0])
         weighted = ends.weights is not None
-        if building_bytes(len(ends.u), n, weighted=weighted) > min(free, limit or free):
+        sizes = sizes_within(min(free, limit or free), len(ends.u), n, weighted=weighted)
+        if sizes is None:
             return None
         there = Cuda()
         try:
-            return rows_by(Builder(there), copies, ends, n, summing=summing)
-        except OutOfMemoryError:
+            builder = Builder(there, sizes.range_arcs)
+            return rows_by(builder, copies, ends, n, sizes, summing=summing)
+        except (OutOfMemoryError, LongRowError):
             return None
         finally:
             there.free_cached()
@@ -88,25 +98,72 @@ def _made_there(
 
 def building_bytes(edges: int, n: int, *, weighted: bool) -> int:
     """Return the device memory that making rows takes, if none is longer than a range."""
-    from louvain_um.gpu.building.build import RANGE_ARCS, SORTED_BYTES, SUMMED_BYTES
+    from louvain_um.gpu.building.build import RANGE_ARCS, UNWEIGHTED, WEIGHTED
 
-    listed, arc, scratch = (16, 16, SUMMED_BYTES) if weighted else (8, 4, SORTED_BYTES)
-    return edges * listed + 2 * edges * arc + min(2 * edges, RANGE_ARCS) * scratch + 32 * n
+    listed, arc, scratch = WEIGHTED if weighted else UNWEIGHTED
+    arcs = edges * listed + 2 * edges * arc + min(2 * edges, RANGE_ARCS) * scratch
+    return arcs + 32 * n + FIXED_BYTES
 
 
-def rows_by(builder: Builder, copies: Any, ends: Ends, n: int, *, summing: bool) -> rows.Rows:
+class Sizes(NamedTuple):
+    """How much of a graph is on the device at a time: edges, arcs of rows, arcs being sorted."""
+
+    edges: int
+    most_arcs: int
+    range_arcs: int
+
+
+def sizes_within(limit: int, edges: int, n: int, *, weighted: bool) -> Sizes | None:
+    """Return sizes with which making rows fits a limit; None if the host makes them sooner."""
+    from louvain_um.gpu.building.build import RANGE_ARCS, UNWEIGHTED, WEIGHTED
+
+    records = 2 * edges
+    if building_bytes(edges, n, weighted=weighted) <= limit:
+        return Sizes(edges, records, RANGE_ARCS)
+    listed, arc, scratch = WEIGHTED if weighted else UNWEIGHTED
+    rest = limit - 32 * n - FIXED_BYTES
+    # A piece of the list takes an eighth, twice: the next one comes before the last has gone.
+    piece = rest // 8 // listed
+    rest -= 2 * piece * listed
+    arcs = min(RANGE_ARCS, rest // (arc + scratch))
+    span = arcs if arcs < RANGE_ARCS else (rest - arcs * scratch) // arc
+    if span <= 0 or records > MOST_SPANS * span:
+        return None
+    return Sizes(max(piece, 1), span, arcs)
+
+
+def rows_by(
+    builder: Builder, copies: Any, ends: Ends, n: int, sizes: Sizes, *, summing: bool
+) -> rows.Rows:
     """Return the rows of a host's edges; `copies` has `sent` and `fetched` of a device."""
-    weights = None if ends.weights is None else copies.sent(ends.weights.view(np.uint64))
-    there = ends._replace(u=copies.sent(ends.u), v=copies.sent(ends.v), weights=weights)
-    made = builder.rows(lambda: [there], n, weighted=weights is not None, summing=summing)
-    sums = None if made.weights is None else copies.fetched(made.weights)
+    weighted = ends.weights is not None
+    given = ends._replace(weights=ends.weights.view(np.uint64)) if weighted else ends
+
+    def piece(begin: int) -> Ends:
+        part = slice(begin, begin + sizes.edges)
+        weights = None if given.weights is None else copies.sent(given.weights[part])
+        return given._replace(
+            u=copies.sent(given.u[part]), v=copies.sent(given.v[part]), weights=weights
+        )
+
+    def pieces() -> Iterable[Ends]:
+        return map(piece, range(0, len(ends.u), sizes.edges))
+
+    whole = [piece(0)] if sizes.edges >= len(ends.u) else None
+    made = builder.rows(
+        pieces if whole is None else lambda: whole,
+        n,
+        weighted=weighted,
+        summing=summing,
+        most_arcs=sizes.most_arcs,
+        fetched=copies.fetched,
+    )
+    sums = made.weights
     return rows.Rows(
-        offsets=copies.fetched(made.offsets),
-        targets=copies.fetched(made.targets),
+        offsets=made.offsets,
+        targets=made.targets,
         weights=sums.view(np.int64) if sums is not None and sums.dtype == np.uint64 else sums,
-        loops=np.zeros(n, np.int64)
-        if made.loops is None
-        else copies.fetched(made.loops).view("i8"),
+        loops=np.zeros(n, np.int64) if made.loops is None else made.loops.view(np.int64),
         repeats=made.repeats,
         weightless=made.weightless,
     )
