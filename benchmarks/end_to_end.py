@@ -1,4 +1,4 @@
-"""From a file or an array to labels, warm and cold, beside what reading the same bytes takes.
+"""From a file or an array to labels, warm and cold, compared with reading the same bytes.
 
     python benchmarks/end_to_end.py [--graph lfr22 | --edges N] [--runs 3] [--commands] [--out FILE]
 

@@ -104,7 +104,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def announce(event: Event) -> None:
-    """Tell the observers of this context; there may be none."""
+    """Inform the observers of this context; there may be none."""
     for observer in _observers.get():
         observer(event)
 

@@ -308,7 +308,7 @@ class Plan:
         found, kept = self.seconds_range, self.kept
         text = f"{readable(found.low)} to {readable(found.high)}, by what level 1 keeps of the arcs"
         if kept is None:
-            return f"{text}, of which a size alone tells nothing"
+            return f"{text}, which cannot be estimated from a size alone"
         shares = " to ".join(f"{100 * share:.0f} %" for share in (kept[0], kept[2]))
         return f"{text}: {shares}, by degrees and a sample of triangles"
 

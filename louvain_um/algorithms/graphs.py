@@ -22,7 +22,7 @@ def converted(graph: Any) -> Any:
 
 
 def has_rows(graph: Any) -> bool:
-    """Tell whether an object is a store that shows its rows, such as a changing graph."""
+    """Return whether an object is a store that shows its rows, such as a changing graph."""
     return hasattr(graph, "view") and hasattr(graph, "snapshot")
 
 

@@ -138,7 +138,7 @@ def check_folder(folder: Path, *, force: bool) -> None:
 
 
 def summary(profile: ResolutionProfile) -> dict[str, Any]:
-    """Return a profile as ``--json`` prints it; `run` of a plateau tells how to find it again."""
+    """Return a profile as ``--json`` prints it; `run` of a plateau says how to find it again."""
     graph = profile.graph
     return {
         "schema": 1,

@@ -119,7 +119,7 @@ class ClusterRun:
 
     @contextmanager
     def leading(self) -> Iterator[None]:
-        """Tell the other processes of MPI if what is done inside fails."""
+        """Inform the other processes of MPI if what is done inside fails."""
         try:
             yield
         except BaseException:

@@ -46,7 +46,7 @@ class Stays:
 
     @classmethod
     def of(cls, changes: pd.DataFrame, times: NDArray[Any]) -> Self:
-        """Return the stays that rows of `time, vertex, community` tell of."""
+        """Return the stays that rows of `time, vertex, community` list."""
         import pandas as pd
 
         vertices = pd.factorize(changes["vertex"])[0].astype(np.int64)

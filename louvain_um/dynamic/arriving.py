@@ -33,7 +33,7 @@ from louvain_um.formats.reading import warn_of
 READ_BYTES: Final = 1 << 16
 """Bytes taken from a pipe at a time: what a pipe of Linux holds."""
 
-MOST_AHEAD: Final = 256
+MOST_READS: Final = 256
 """Reads that wait to be followed, at most: the sender of more has to wait."""
 
 MOST_LINE: Final = 1 << 20
@@ -52,11 +52,11 @@ NAME: Final = "<stdin>"
 
 
 class Pipe:
-    """Bytes of a stream, read ahead in a thread so that the sender need not wait."""
+    """Bytes of a stream, read early, in a thread, so that the sender need not wait."""
 
     def __init__(self, stream: Any, first: bytes) -> None:
         self.stream = stream
-        self._reads: queue.Queue[bytes | Exception] = queue.Queue(MOST_AHEAD)
+        self._reads: queue.Queue[bytes | Exception] = queue.Queue(MOST_READS)
         self._arrived = self._taken = 0
         self._put(first)
         threading.Thread(target=self._read, daemon=True).start()

@@ -20,7 +20,7 @@ from louvain_um.placement.program.accesses import Accesses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicSize:
-    """The size of a graph that will change; its plan tells bytes, not times.
+    """The size of a graph that will change; its plan has bytes, not times.
 
     How full blocks and pages of a store are depends on the lengths of its rows: `of` takes those
     of a graph, for which a store that is just built is planned exactly.

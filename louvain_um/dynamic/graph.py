@@ -648,7 +648,7 @@ class DynamicGraph:
             )
 
     def _afford_vertices(self, vertices: int) -> None:
-        """Refuse vertices that do not fit in addition; tell the store what it has left."""
+        """Refuse vertices that do not fit in addition; give the store what is left."""
         new, store = vertices - self.n_vertices, self.device_store
         if store is None:
             refuse_many_vertices(new)

@@ -75,7 +75,7 @@ class GraphBudget:
 
     @contextmanager
     def counting(self, vertices: int) -> Iterator[None]:
-        """Let errors of the store tell the budget of the graph, that of its vertices included."""
+        """Let errors of the store report the budget of the whole graph, vertices included."""
         try:
             yield
         except MemoryBudgetError as error:

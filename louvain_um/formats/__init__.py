@@ -63,7 +63,7 @@ def write_graph(
         Cytoscape JSON also take a result, and then hold the attribute ``community`` of each
         vertex. The order of the two is free: ``write_graph(graph, path)`` is the same.
     format : str, optional
-        The format, if the suffix does not tell it; names as for `read_graph`.
+        The format, if the suffix does not determine it; names as for `read_graph`.
     attributes : mapping of str to array of length n, optional
         Further attributes of the vertices, by name; for GraphML, GEXF and Cytoscape JSON.
     force : bool

@@ -39,7 +39,7 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16."""
 
 SEPARATOR_LINE = re.compile(rb'"?sep=.?"?[ \t]*\r?(?:\n|\Z)', re.IGNORECASE)
-"""What tells spreadsheets the separator of a file, in its first line."""
+"""What gives spreadsheets the separator of a file, in its first line."""
 
 LONGEST_LINE = 1 << 30
 """Bytes of a line in a file that is not trusted: a METIS list of 100 million neighbours."""
@@ -93,7 +93,7 @@ class GraphFile:
         self.trusted = trusted
         self.watch = watch
         self.bytes_read = 0
-        self._ahead = b""
+        self._peeked = b""
 
     def error(self, message: str, line: int | None = None) -> GraphFormatError:
         """Return an error that names this file."""
@@ -103,9 +103,9 @@ class GraphFile:
         """Return up to `size` bytes; fewer only at the end."""
         if size == 0:
             return b""
-        if self._ahead:
-            taken = self._ahead if size < 0 else self._ahead[:size]
-            self._ahead = self._ahead[len(taken) :]
+        if self._peeked:
+            taken = self._peeked if size < 0 else self._peeked[:size]
+            self._peeked = self._peeked[len(taken) :]
             return taken + self.read(size - len(taken) if size >= 0 else -1)
         try:
             data = self.stream.read(size)
@@ -124,10 +124,10 @@ class GraphFile:
 
     def peek(self, size: int) -> bytes:
         """Return up to `size` bytes that the next `read` will return again."""
-        if len(self._ahead) < size:
-            ahead, self._ahead = self._ahead, b""
-            self._ahead = ahead + self.read(size - len(ahead))
-        return self._ahead[:size]
+        if len(self._peeked) < size:
+            peeked, self._peeked = self._peeked, b""
+            self._peeked = peeked + self.read(size - len(peeked))
+        return self._peeked[:size]
 
     def skip_byte_order_mark(self) -> None:
         """Consume the UTF-8 byte order mark that some editors write, if there is one."""
@@ -135,9 +135,9 @@ class GraphFile:
             self.read(3)
 
     def skip_separator_line(self) -> None:
-        """Read a first line ``sep=;``, which tells spreadsheets the separator, as a comment."""
+        """Read a first line ``sep=;``, which gives spreadsheets the separator, as a comment."""
         if SEPARATOR_LINE.match(self.peek(16)):
-            self._ahead = b"#" + self._ahead[1:]
+            self._peeked = b"#" + self._peeked[1:]
 
     def refuse_utf16(self) -> None:
         """Raise an error for text in UTF-16, as spreadsheets export it."""
@@ -149,7 +149,7 @@ class GraphFile:
         head = self.peek(SAMPLE_BYTES)
         if b"\r" in head[:-1] and b"\n" not in head:
             inner = GraphFile(self.stream, self.name, trusted=self.trusted)
-            inner._ahead, self._ahead = self._ahead, b""
+            inner._peeked, self._peeked = self._peeked, b""
             self.stream = cast(BinaryIO, _CarriageReturns(inner))
 
     def read_line(self, errors: str = "replace") -> str:
@@ -223,7 +223,7 @@ class GraphFile:
         standard = isinstance(self.stream, io.BufferedReader | io.BytesIO)
         if not standard or not self.stream.seekable():
             self.stream = cast(BinaryIO, io.BytesIO(self.read()))
-        self._ahead = b""
+        self._peeked = b""
         self.stream.seek(0)
         return self.stream
 

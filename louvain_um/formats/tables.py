@@ -157,7 +157,7 @@ def _times_in(values: NDArray[Any]) -> str:
 def _note_on_attributes(
     columns: Sequence[Any], ends: tuple[int, int], numeric: Callable[[Any], bool]
 ) -> list[str]:
-    """Return a note if ends that no name tells may be a vertex and a number that it has."""
+    """Return a note if ends that no name identifies may be a vertex and a number that it has."""
     first, second = (columns[place] for place in ends)
     if not isinstance(second, str) or find_ends([str(first), second]) or is_id(second):
         return []

@@ -180,7 +180,7 @@ def _quoter(separator: str) -> Callable[[str], str]:
 def _write_edges(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     separator = "," if path.lower().removesuffix(".gz").endswith(".csv") else "\t"
     names = graph.names
-    # An edge list cannot tell whether ids of isolated vertices start at 0 or 1.
+    # An edge list does not say whether ids of isolated vertices start at 0 or 1.
     base = 1 if _one_based(graph) and not _isolated_note(graph) else 0
     if base:
         names = None
@@ -280,7 +280,8 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
 def _rows_as_saved(graph: Graph) -> dict[str, Any] | None:
     """Return the arrays of `scipy.sparse.save_npz`, which are read fastest; None for edges.
 
-    A matrix does not tell weights that are all 1 from none, nor edges from loops that count twice.
+    A matrix distinguishes neither weights that are all 1 from none, nor edges from loops that count
+    twice.
     """
     unweighted = graph.weights is None
     ones = len(graph.loops) == 0 or int(graph.loops.max()) <= 1

@@ -135,7 +135,7 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
 
 
 def is_result(arrays: dict[str, NDArray[Any]]) -> bool:
-    """Tell whether arrays come from `save`."""
+    """Return whether arrays come from `save`."""
     return "about" in arrays and "labels" in arrays
 
 

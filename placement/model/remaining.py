@@ -3,7 +3,7 @@
 What level 0 took is the measure of what follows: a coarse arc is visited and aggregated about as
 fast as one of the input was in this run, on this machine, under this budget. How fast levels shrink
 and how many cycles follow is not known then. Whether communities are larger than a vertex and its
-neighbours tells most of it: smaller ones came about by chance, and further cycles work on all
+neighbours explains most of it: smaller ones came about by chance, and further cycles work on all
 levels. Before a run, what is measured cheaply, the degrees and a sample of triangles, bounds what
 coarse levels may keep, and so the time (`time_range`).
 """

@@ -195,7 +195,7 @@ class Program:
     phases : sequence of Phase
         In the order of their first run; one, "run", if left out.
     timed : bool
-        Whether accesses of all arrays are known; otherwise a plan tells bytes alone.
+        Whether accesses of all arrays are known; otherwise a plan has bytes alone.
 
     Raises
     ------

@@ -89,7 +89,7 @@ class Buffers:
 
     def __init__(self, library: Any) -> None:
         self.library = library
-        self.lent: dict[int, NDArray[np.uint8]] = {}
+        self.in_use: dict[int, NDArray[np.uint8]] = {}
         self.full: queue.SimpleQueue[tuple[NDArray[np.uint8], int]] = queue.SimpleQueue()
         self.spare: list[NDArray[np.uint8]] = []
         self.dropped = 0
@@ -110,16 +110,16 @@ class Buffers:
 
     def _request(self, buffer: Any, size: Any, most_records: Any) -> None:
         most_records[0] = 0
-        if len(self.lent) + self.full.qsize() >= MOST_BUFFERS:
+        if len(self.in_use) + self.full.qsize() >= MOST_BUFFERS:
             size[0] = 0
             return
         array = self.spare.pop() if self.spare else np.empty(BUFFER_BYTES, np.uint8)
-        self.lent[array.ctypes.data] = array
+        self.in_use[array.ctypes.data] = array
         buffer[0] = array.ctypes.data
         size[0] = array.nbytes
 
     def _complete(self, context: Any, stream: int, buffer: int, size: int, valid: int) -> None:
-        self.full.put((self.lent.pop(buffer), valid))
+        self.full.put((self.in_use.pop(buffer), valid))
         lost = ctypes.c_size_t()
         if (
             self.library.call("ActivityGetNumDroppedRecords", context, stream, ctypes.byref(lost))

@@ -341,7 +341,7 @@ def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 
 def is_export(path: str | Path) -> bool:
-    """Tell whether a file is an SQLite database, or a folder holds Nsight's tables as Parquet."""
+    """Return whether a file is an SQLite database, or a folder holds Nsight's tables as Parquet."""
     if Path(path).is_dir():
         return any(Path(path, f"{name}.parquet").is_file() for name in (*TABLES, STRINGS))
     try:
@@ -352,7 +352,7 @@ def is_export(path: str | Path) -> bool:
 
 
 def is_report(path: str | Path) -> bool:
-    """Tell whether a file is a table of `nsys stats`, in CSV."""
+    """Return whether a file is a table of `nsys stats`, in CSV."""
     if Path(path).suffix != ".csv":
         return False
     try:

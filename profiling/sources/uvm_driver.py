@@ -296,9 +296,9 @@ class Decoder:
         timed = (start > 0) & (end >= start)
         time = queued.copy()
         if timed.any():
-            # Nothing starts before it is queued: the least delay tells the clocks' difference.
-            ahead = (start - queued)[timed].min()
-            time[timed] = start[timed] - ahead
+            # Nothing starts before it is queued: the least delay is the difference of the clocks.
+            difference = (start - queued)[timed].min()
+            time[timed] = start[timed] - difference
         return _table(
             kind,
             time,

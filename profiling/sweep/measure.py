@@ -185,7 +185,7 @@ def idle_watts(device: str) -> float | None:
 
 
 def metered(work: Callable[[], object], device: str) -> tuple[float, float] | None:
-    """Return the joules and seconds of some work; None where the GPU does not tell them."""
+    """Return the joules and seconds of some work; None where the GPU does not report them."""
     from cupy.cuda import runtime
 
     from louvain_um.gpu.runtime.device import pick

@@ -110,7 +110,7 @@ class Settings:
     driver : Driver
         Of the simulated machines.
     energy : bool
-        Whether measured points are repeated for 2 s to tell their energy.
+        Whether measured points are repeated for 2 s to measure their energy.
     ballast : int or str, optional
         Device memory to occupy during measured runs.
     allow_driver_eviction : bool

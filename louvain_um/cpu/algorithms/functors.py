@@ -128,7 +128,7 @@ def line_of(error):
 
 @inlined
 def ends_of(rows, u, arc):
-    """Return what a functor is told of an arc: its ends, weight and place."""
+    """Return what a functor is given of an arc: its ends, weight and place."""
     w = np.int64(rows[3][arc]) if len(rows[3]) > 0 else np.int64(1)
     return np.int64(u), np.int64(rows[2][arc]), w, np.int64(arc)
 

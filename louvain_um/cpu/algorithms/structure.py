@@ -195,13 +195,13 @@ def hook_components(
 
 @kernel(**INLINE)
 def has_choice(choice, v):
-    """Tell whether an arc of a vertex left its component: others never will."""
+    """Return whether an arc of a vertex left its component: others never will."""
     return choice[v] != NONE
 
 
 @kernel(**INLINE)
 def is_root(hook, v):
-    """Tell whether a component was hooked to no other."""
+    """Return whether a component was hooked to no other."""
     return hook[v] == v
 
 
@@ -269,7 +269,7 @@ def triangles(
 
 @kernel(**INLINE)
 def is_above(rows, v, u):
-    """Tell whether `u` comes after `v` in the order of degrees, ties by number."""
+    """Return whether `u` comes after `v` in the order of degrees, ties by number."""
     low, high = row(rows, v)
     begin, end = row(rows, u)
     return end - begin > high - low or (end - begin == high - low and u > v)

@@ -80,12 +80,12 @@ def bfs(rows: Any, source: int, threads: int) -> tuple[NDArray[np.int32], NDArra
 
 @kernel(**INLINE)
 def pulls(arcs, unvisited):
-    """Tell whether to pull into a frontier with so many arcs."""
+    """Return whether to pull into a frontier with so many arcs."""
     return arcs * PULL_SHARE > unvisited
 
 
 def pushes_again(width: int, before: int, n: int) -> bool:
-    """Tell whether to push from a frontier that has so many vertices, and had `before`."""
+    """Return whether to push from a frontier that has so many vertices, and had `before`."""
     return width == 0 or (width <= before and width * PUSH_SHARE < n)
 
 

@@ -13,8 +13,8 @@ from louvain_um.core.intrinsics import prefetch
 
 HALF = np.uint64(32)
 
-AHEAD = 16
-"""Items ahead whose entries are prefetched."""
+PREFETCH_DISTANCE = 16
+"""Items between one that is read and the one that is prefetched."""
 
 BELOW_ZERO = 1
 TOO_HEAVY = 2
@@ -146,7 +146,7 @@ def cut(keys, before, after, rows, starts, growth, gains):
 def add_at(array, places, amounts):
     """Add an amount at each place."""
     for i in range(len(places)):
-        prefetch(array, places[min(i + AHEAD, len(places) - 1)])
+        prefetch(array, places[min(i + PREFETCH_DISTANCE, len(places) - 1)])
         array[places[i]] += amounts[i]
 
 

@@ -58,7 +58,7 @@ class Session:
 
     @property
     def topic(self) -> str:
-        """Name under which the ranks tell the client how far they are."""
+        """Name under which the ranks report their progress to the client."""
         return f"{RANKS}{self.name}"
 
     def worker(self, rank: int) -> str:
@@ -79,7 +79,7 @@ def tell_lost(session: str, reason: str) -> None:
 
 
 class Refusals(logging.Filter):
-    """Shortens what a worker logs of a rank that was refused: the client tells the rest."""
+    """Shortens what a worker logs of a rank that was refused: the client reports the rest."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let a record pass; one line is left of errors that end in a remedy."""
@@ -162,7 +162,7 @@ class DaskCommunicator(Communicator):
         self._mailbox.check()
 
     def abort(self, reason: str) -> None:
-        """Make this rank's collectives raise; the client tells the others."""
+        """Make this rank's collectives raise; the client informs the others."""
         self._mailbox.abort(reason)
 
 

@@ -272,7 +272,7 @@ def end_with_client(folder: str) -> None:
 @contextmanager
 def local_client(workers: int) -> Iterator[Client]:
     """Start workers on this machine, each in a separate process; stop them in the end."""
-    # Workers that stop close connections first, which this logger tells with a traceback.
+    # Workers that stop close connections first, which this logger reports with a traceback.
     logging.getLogger("distributed.batched").setLevel(logging.ERROR)
     security = run_identity()
     with run_folder() as folder:

@@ -126,5 +126,5 @@ def is_follower() -> bool:
 
 
 def give_up() -> None:
-    """Tell the other processes that the first one has no graph for them."""
+    """Inform the other processes that the first one has no graph for them."""
     deal(MpiCommunicator(), None)

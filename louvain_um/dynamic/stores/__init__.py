@@ -14,7 +14,7 @@ STORES: Final = {
     "csr": "compressed sparse rows, rebuilt by every batch: the baseline",
     "bump": "aimGraph: chained blocks, never freed",
     "pages": "faimGraph: chained pages, freed through a ring queue",
-    "vine": "GraphVine: trees of blocks, allocated ahead; deletions leave gaps",
+    "vine": "GraphVine: trees of blocks, allocated in advance; deletions leave gaps",
     "bal": "Marrow-Graph: blocks chained both ways, those written to are marked",
     "ouro-s-p": "ouroGraph: rows in pages of Ouroboros; queues of pages as rings",
     "ouro-s-c": "the same with queues of chunks",

@@ -133,7 +133,7 @@ def read_real(data, pos):
         value = np.float64(mantissa) * POWERS[-places]
     elif MIN_PLACES <= places <= MAX_PLACES:
         value, sure = _scaled(mantissa, TOPS[places - MIN_PLACES], EXPONENTS[places - MIN_PLACES])
-        # An exact parser tells whether a large integer was rounded.
+        # An exact parser finds whether a large integer was rounded.
         sure = sure and real
     else:
         sure = False

@@ -24,7 +24,7 @@ from louvain_um.formats.two_modes import PEOPLE, THINGS
 from louvain_um.results.comparison import Labels
 
 SAMPLE = 1000
-"""Lines below the first that tell whether it is a header."""
+"""Lines below the first that decide whether it is a header."""
 
 WRITTEN_HEADER = ["vertex", "community"]
 """First columns of the files that `write_labels` writes; those of a hierarchy may follow."""
@@ -37,7 +37,7 @@ MAX_FIELD = 2**31 - 1
 
 
 SEPARATOR_LINE = re.compile(r'\A"?sep=.?"?[ \t]*(?=\r?\n)', re.IGNORECASE)
-"""What tells spreadsheets the separator; its newline stays, which keeps line numbers."""
+"""What gives spreadsheets the separator; its newline stays, which keeps line numbers."""
 
 FORMULA = re.compile("[\\s\0]*[-=+@|%\uff0d\uff1d\uff0b\uff20]|[\t\r\n']")
 """Begin of a text that spreadsheets take for a formula, or that `spreadsheet_safe` must mark."""

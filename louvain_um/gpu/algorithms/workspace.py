@@ -45,7 +45,7 @@ class Workspace:
         return nullcontext()
 
     def sorting(self) -> AbstractContextManager[bool]:
-        """Enter a phase in which the device may sort; tells whether it has room for that."""
+        """Enter a phase in which the device may sort; yields whether it has room for that."""
         return nullcontext(True)
 
     def get(self, name: str, array: Any) -> Any:

@@ -10,7 +10,7 @@ from louvain_um.gpu.graph import DeviceGraph
 
 
 def is_there(obj: Any) -> bool:
-    """Tell whether an object, or what a tuple or list holds, lies in a device's memory."""
+    """Return whether an object, or what a tuple or list holds, lies in a device's memory."""
     if isinstance(obj, tuple | list):
         return 2 <= len(obj) <= 3 and all(_lies_on_a_device(part) for part in obj)
     return _is_matrix(obj)

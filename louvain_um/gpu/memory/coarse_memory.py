@@ -105,7 +105,7 @@ def expected_arcs(method: Method, clustering: float, skew: float, degree: float)
 def arcs_range(
     method: Method, clustering: float, skew: float, degree: float
 ) -> tuple[float, float, float]:
-    """Return the same: low, expected, high. What a sample does not tell is much."""
+    """Return the same: low, expected, high. What a sample does not cover counts as much."""
     expected = expected_arcs(method, clustering, skew, degree)
     if method == "leiden":
         return 0.4 * expected, expected, min(1.0, 0.15 + 1.2 * expected)

@@ -38,7 +38,7 @@ def in_pages(level: GpuLevel) -> list[str]:
 
 @dataclass(slots=True)
 class LevelRoom:
-    """Tells the mover what steps on a level need; without one, all stays where it is."""
+    """Reports to the mover what steps on a level need; without one, all stays where it is."""
 
     memory: RunMemory
     plan: Plan | None

@@ -84,7 +84,7 @@ class Worker:
 
 
 def show(workers: Sequence[Worker], arrays: Sequence[dict[str, Any]]) -> None:
-    """Tell every device where the arrays that the devices show each other are."""
+    """Give every device the addresses of the arrays that the devices show each other."""
     nothing = dict.fromkeys(SHOWN.names or ())
     structs = [Struct(SHOWN, **{**nothing, **shown}).content for shown in arrays]
     table = np.frombuffer(b"".join(structs), np.uint8)

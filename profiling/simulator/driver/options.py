@@ -29,7 +29,7 @@ class Driver:
     eviction : {"driver", "lru", "lfu", "second_chance", "tree_pre", "program"} or str
         Order of eviction: by last migration (NVIDIA's), by last access, by number of accesses,
         by last migration with a second chance for what was touched, or NVIDIA's order with
-        sparse neighbourhoods evicted ahead. "program" leaves nothing to evict, as this program
+        sparse neighbourhoods evicted in advance. "program" leaves nothing to evict, as this program
         does: arrays share arenas, and what exceeds the device goes back before others come. Or
         the name of a function given to `louvain_um.profiling.simulator.eviction`.
     hold : tuple of str

@@ -134,7 +134,7 @@ def ordinal(number: int) -> str:
 
 
 def _described(about: Mapping[str, Any]) -> dict[str, str]:
-    """Return what may tell a run from another, in words; empty where nothing is known."""
+    """Return what may distinguish a run from another, in words; empty where nothing is known."""
     budget, device = about.get("budget_bytes"), about.get("device")
     return {
         "graph": str((about.get("graph") or {}).get("name") or ""),
