@@ -22,7 +22,7 @@ from louvain_um.profiling.access.recorder import record
 from tests.distributed.threads import detect_in_threads
 
 STEEPEST = 1.3
-"""The largest exponent of time: n log n has 1.1 here, n² has 2; caches add to that of a linear pass.
+"""The largest exponent of time: n log n has 1.1 here, n² has 2, and caches add a little.
 
 A quadratic part is found if it takes about a third of the time of the second of the four graphs.
 """
