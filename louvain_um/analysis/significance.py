@@ -178,7 +178,7 @@ def _random_graphs(random: RandomGraphs, options: Options) -> Iterator[tuple[Any
     A GPU makes them if it holds them beside a run in core, within the budget.
     """
     chosen = None if is_several(options.device) else pick(options.device)
-    if chosen is None or chosen.kind == "cpu":
+    if chosen is None or chosen.kind == "cpu" or not len(random.ends):
         yield random, options
         return
     from louvain_um.gpu.building.edges import SHARE

@@ -301,7 +301,7 @@ def test_graphs_on_the_device_serve_what_graphs_serve(gpu, tmp_path):
 
 @pytest.mark.parametrize("kind", ["none", "bytes", "large", "real"])
 def test_random_graphs_of_the_same_degrees_are_those_of_the_host(there, kind):
-    for n, m in (*there.sizes, (0, 0)):
+    for n, m in there.sizes:
         u, v, weights = RNG.integers(0, n, m), RNG.integers(0, n, m), WEIGHTS[kind](m)
         random = RandomGraphs.like(Graph.from_edges(u, v, weights, n_vertices=n))
         device = DeviceRandomGraphs(random, Builder(there.device, there.ranges[0]), there.put)
