@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from louvain_um.core import search
 from louvain_um.errors import OptionError
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
-from louvain_um.options import Budget, Method, Options
+from louvain_um.options import Budget, Effort, Method, Options
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine, machine_for
-from louvain_um.placement.model.workload import Source, kind_of, named_kind
+from louvain_um.placement.model.workload import Course, Source, kind_of, named_kind
 from louvain_um.placement.planner import Facts, Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement, Policy
@@ -54,6 +56,9 @@ def plan(
     n_arcs: int | None = None,
     weighted: bool | Literal["integer", "real"] = False,
     method: Method = "louvain",
+    effort: Effort = "default",
+    n_iterations: int | None = None,
+    best_of: int = 1,
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
     peer_memory: str | None = None,
@@ -69,6 +74,9 @@ def plan(
     n_arcs: int | None = None,
     weighted: bool | Literal["integer", "real"] = False,
     method: Method = "louvain",
+    effort: Effort = "default",
+    n_iterations: int | None = None,
+    best_of: int = 1,
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
     peer_memory: str | None = None,
@@ -90,6 +98,9 @@ def plan(
         With a size alone: whether arcs have weights. Real ones take eight bytes each, integers
         four; True stands for "real".
     method : {"louvain", "leiden"}
+    effort, n_iterations, best_of
+        As in `louvain`. Several runs follow each other: their seconds add up, their memory does
+        not.
     memory : str, path or Policy
         Memory policy; see `louvain`.
     device_budget : int or str, optional
@@ -156,22 +167,46 @@ def plan(
         return planned
     if method not in ("louvain", "leiden"):
         raise OptionError("method", method, "must be 'louvain' or 'leiden'")
+    options = Options(method=method, effort=effort, n_iterations=n_iterations, best_of=best_of)
     if graph is None:
         shape = shape_of_size(n_vertices, n_arcs, weighted, method)
-        return plan_shape(shape, memory, budget, machine, kind=kind)
+        return plan_search(
+            shape, options, lambda one: plan_shape(one, memory, budget, machine, kind=kind)
+        )
     if n_vertices is not None or n_arcs is not None:
         raise OptionError(remedy="give a graph or n_vertices and n_arcs, not both")
     measured = measure(graph, method)
     about: Any = {"kind": kind, "skew": measured.skew, "source": measured.source}
-    found = plan_shape(measured.shape, memory, budget, machine, **about)
-    if found.compact:  # how many bytes that takes is known of a graph at hand
-        from louvain_um.gpu.memory.packed import Packer
 
-        shape = measured.shape
-        width = Packer(measured.graph).target_bytes(sort=shape.sorts)
-        shape = replace(shape, target_bytes=width)
+    def plan_of(shape: Shape) -> Plan:
         found = plan_shape(shape, memory, budget, machine, **about)
-    return found
+        if found.compact:  # how many bytes that takes is known of a graph at hand
+            from louvain_um.gpu.memory.packed import Packer
+
+            width = Packer(measured.graph).target_bytes(sort=shape.sorts)
+            found = plan_shape(replace(shape, target_bytes=width), memory, budget, machine, **about)
+        return found
+
+    return plan_search(measured.shape, options, plan_of)
+
+
+def plan_search(shape: Shape, options: Options, plan_of: Callable[[Shape], Plan]) -> Plan:
+    """Return the plan of a search: of its runs, of which a plan follows from a shape."""
+    found = plan_of(shape)
+    if options.effort != "best":
+        course = Course(options.n_iterations, options.effort == "fast", options.best_of)
+        return replace(found, course=course)
+    other = found if shape.method == "louvain" else plan_of(replace(shape, method="louvain"))
+    plain, quick, full = search.parts(options)
+    again = search.COMBINED
+    courses = (
+        (found, Course(plain.n_iterations)),
+        (other, Course(quick.n_iterations, fast=True, runs=again)),
+        (found, Course(plain.n_iterations, runs=again, begun=True)),
+        (found, Course(full.n_iterations, begun=True)),
+    )
+    seconds = sum(replace(plan, course=course).seconds for plan, course in courses)
+    return replace(found, course=Course(runs=options.best_of * seconds / found.seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
 from louvain_um.placement.model.forecast import Forecast, corrected, forecast
 from louvain_um.placement.model.remaining import Found, Remaining, TimeRange, time_range
-from louvain_um.placement.model.workload import Workload
+from louvain_um.placement.model.workload import ONE_RUN, UNTIL_NOTHING, Course, Workload
 from louvain_um.placement.policy.auto import choose
 from louvain_um.placement.policy.candidates import Candidate, Form, Request, best_of, candidate
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
@@ -49,6 +49,7 @@ class Plan:
     work: Workload
     request: Request
     planning_seconds: float = 0.0
+    course: Course = ONE_RUN
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
@@ -96,7 +97,13 @@ class Plan:
     @property
     def expected(self) -> Forecast:
         """Seconds by stage and cause."""
-        return self.choice.expected
+        return self._taking(self.choice.expected)
+
+    def _taking(self, one: Forecast, cycles: int | None = None) -> Forecast:
+        """Return the forecast of a search whose runs with the default cycles are one like this."""
+        if self.course == ONE_RUN:
+            return one
+        return one.scaled(self.course.stages(self.work, cycles))
 
     @property
     def like(self) -> str:
@@ -151,7 +158,7 @@ class Plan:
     @property
     def seconds_in_core(self) -> float:
         """Predicted seconds with everything in plain device memory, fit or not."""
-        return Forecast(core=self.work.core).seconds
+        return self._taking(Forecast(core=self.work.core)).seconds
 
     @property
     def stage_seconds(self) -> dict[Stage, float]:
@@ -287,7 +294,14 @@ class Plan:
         """Seconds of the algorithm: low, expected, high, by what coarse levels may keep."""
         kept = self.kept or (0.02, 0.3, 1.0)
         limit = self.limit if self.in_pages else None
-        found = time_range(self.expected, self.work, kept, limit=limit, arc_bytes=self._arc_bytes)
+        one = self.choice.expected
+        found = time_range(one, self.work, kept, limit=limit, arc_bytes=self._arc_bytes)
+        if self.course != ONE_RUN:
+            cycles = UNTIL_NOTHING if self.course.cycles == -1 else (None, None, None)
+            times = [self._taking(one, each).seconds / one.seconds for each in cycles]
+            found = TimeRange(
+                found.low * times[0], found.expected * times[1], found.high * times[2]
+            )
         # Of a graph whose launches take longest, the plan's own figure counts them level by level.
         low, high = min(found.low, self.seconds), max(found.high, self.seconds)
         return TimeRange(low, found.expected, high)
@@ -315,7 +329,19 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the figures are based on."""
-        return notes(self.choice, self.work, self.request)
+        found, course = notes(self.choice, self.work, self.request), self.course
+        if course.runs != 1:
+            found += (
+                f"a search takes as long as {course.runs:.1f} runs with the default options, one "
+                "after the other, and the memory of one",
+            )
+        if course.cycles == -1:
+            low, _, high = UNTIL_NOTHING
+            usual = course.expected(self.work.kind.methods[self.work.method].cycles)
+            found += (
+                f"until nothing improves, graphs took {low} to {high} cycles; {usual} are expected",
+            )
+        return found
 
     @property
     def verdict(self) -> str:
@@ -397,6 +423,7 @@ class Plan:
             "limit_bytes": self.limit,
             "in_core_bytes": self.in_core_bytes,
             "fits": self.fits,
+            "runs": self.course.runs,
             "seconds": self.seconds,
             "seconds_in_core": self.seconds_in_core,
             "seconds_range": [found.low, found.expected, found.high],

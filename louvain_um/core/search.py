@@ -47,16 +47,21 @@ def combine(run: Run, options: Options) -> Communities:
     Communities that both have in common stay together at first; where they differ, sub-communities
     are free to move as wholes (Ovelgönne and Geyer-Schulz 2012: core groups).
     """
-    plain = replace(options, effort="default", n_iterations=3)
-    quick = replace(plain, effort="fast", n_iterations=2, method="louvain")
+    plain, quick, full = parts(options)
     best = run(plain)
     for number in range(1, COMBINED + 1):
         seed = rules.seed_of_part(options.seed, number)
         start = agreement(best.labels, run(replace(quick, seed=seed)).labels)
         best = max(best, run(replace(plain, initial=start, seed=seed)), key=value_of)
-    full = replace(plain, initial=best.labels, n_iterations=options.n_iterations or -1)
-    best = max(best, run(full), key=value_of)
+    best = max(best, run(replace(full, initial=best.labels)), key=value_of)
     return replace(best, provenance={**best.provenance, "seed": options.seed})
+
+
+def parts(options: Options) -> tuple[Options, Options, Options]:
+    """Return the options of combined runs: those that count, those that cut, and the last one."""
+    plain = replace(options, effort="default", n_iterations=3)
+    quick = replace(plain, effort="fast", n_iterations=2, method="louvain")
+    return plain, quick, replace(plain, n_iterations=options.n_iterations or -1)
 
 
 def value_of(found: Communities) -> float:

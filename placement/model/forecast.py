@@ -70,6 +70,17 @@ class Forecast:
         """Seconds of the algorithm: all stages but loading and fetching."""
         return sum(s for stage, s in self.stages.items() if stage not in OUTSIDE)
 
+    def scaled(self, stages: Mapping[Stage, float]) -> Forecast:
+        """Return a forecast in which each stage takes so many times as long."""
+        parts = ("core", "remote", "sorted_rows", "out_of_core", "arrival")
+        return replace(
+            self,
+            **{
+                name: {stage: stages[stage] * s for stage, s in getattr(self, name).items()}
+                for name in parts
+            },
+        )
+
 
 def coming(layout: Sequence[ArenaSpec], out_of_core: Mapping[str, int]) -> float:
     """Return the share of out-of-core arenas that is not on the device at a time."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from louvain_um.core.array_spec import ArraySpec, Stage
-from louvain_um.core.rules import CYCLES, FULL_SWEEPS, SUB_ROUNDS
+from louvain_um.core.rules import CYCLES, FAST_CYCLES, FULL_SWEEPS, SUB_ROUNDS
 from louvain_um.errors import OptionError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import FITTED, H200, rates
@@ -182,6 +182,50 @@ class Workload:
             if array.role == "labels" and array.level == 0 and declared:
                 return self.visited * self.arcs / declared
         return 1.0
+
+
+UNTIL_NOTHING: Final = 2, 20, 60
+SETTLED: Final = 2
+"""Cycles with ``n_iterations=-1``: fewest, median and most of both methods on five generated graphs
+with a second default cycle; and those of three other ones, whatever the maximum."""
+
+FAST_SPARES: Final = 0.5
+"""Visits of an arc of level 0 that ``effort="fast"`` spares, the mean on the same graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A search by cycles of its runs, how many these are, and whether they begin in communities."""
+
+    cycles: int | None = None
+    fast: bool = False
+    runs: float = 1.0
+    begun: bool = False
+
+    def expected(self, usual: int) -> int:
+        """Return the cycles of a run whose kind of graph usually has so many."""
+        if self.cycles is None:
+            return min(usual, FAST_CYCLES) if self.fast else usual
+        most = SETTLED if usual == 1 else UNTIL_NOTHING[1] if self.cycles == -1 else self.cycles
+        return most if self.cycles == -1 else min(self.cycles, most)
+
+    def stages(self, work: Workload, cycles: int | None = None) -> dict[Stage, float]:
+        """Return the seconds of each stage relative to those of one default run."""
+        usual = work.kind.methods[work.method].cycles
+        if cycles is None:
+            cycles = self.expected(usual)
+        # Each cycle visits level 0's arcs about once more.
+        first = 1.0 if self.begun else work.visited - usual - FAST_SPARES * self.fast
+        visited = first + cycles
+        often = dict.fromkeys(("aggregate", "coarse", "refine"), cycles / usual)
+        if self.fast:
+            often["refine"] = 1 / usual
+        found: dict[Stage, float] = {"load": 1.0, "fetch": 1.0, "move": visited / work.visited}
+        return {stage: self.runs * each for stage, each in (found | often).items()}
+
+
+ONE_RUN: Final = Course()
+"""A run with the default cycles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,5 @@
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from louvain_um.generators import rmat
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.planning import plan
-from tests.paths import MEASURED
+from tests.paths import MEASURED, RESULTS
 
 
 def ring(n, **more):
@@ -189,3 +190,40 @@ def test_a_frame_has_the_arrays_of_a_plan():
     found = plan(n_vertices=1000, n_arcs=8000, machine="h200")
     frame = found.to_frame()
     assert frame.to_dict("records") == found.to_dict()["arrays"]
+
+
+def test_searches_are_planned_by_their_cycles_and_runs():
+    size = {"n_vertices": 10**6, "n_arcs": 4 * 10**7, "machine": "h200", "kind": "power_law"}
+    for method in ("louvain", "leiden"):
+        one = plan(**size, method=method)
+        three = plan(**size, method=method, best_of=3)
+        assert three.seconds == pytest.approx(3 * one.seconds)
+        assert three.seconds_range.high == pytest.approx(3 * one.seconds_range.high)
+        assert three.device_bytes == one.device_bytes
+        assert three.verdict != one.verdict
+        cycles = one.work.kind.methods[method].cycles
+        same = plan(**size, method=method, n_iterations=cycles)
+        assert same.stage_seconds == pytest.approx(one.stage_seconds)
+        tried = ({"effort": "fast"}, {}, {"n_iterations": cycles + 1}, {"n_iterations": -1},
+                 {"effort": "best"}, {"effort": "best", "best_of": 2})  # fmt: skip
+        found = [plan(**size, method=method, **each) for each in tried]
+        assert [each.layout for each in found] == [one.layout] * len(tried)
+        seconds = [each.seconds for each in found]
+        assert seconds == sorted(seconds)
+        assert seconds[-1] == pytest.approx(2 * seconds[-2])
+        wide, usual = found[3].seconds_range, one.seconds_range
+        assert wide.high / wide.low > 5 * usual.high / usual.low
+    with pytest.raises(OptionError, match="best_of"):
+        plan(**size, best_of=0)
+
+
+def test_the_best_effort_takes_about_as_many_runs_as_it_did_on_a_cpu():
+    rows = json.loads((RESULTS / "peers.json").read_text(encoding="utf-8"))["results"]
+    took = {(r["graph"], r["peer"]): r["seconds_median"] for r in rows}
+    kinds = {"lfr-300k": "community_structured", "rmat17": "power_law", "cells": "mesh"}
+    for (graph, kind), method in product(kinds.items(), ("Louvain", "Leiden")):
+        name = f"louvain-um {method}"
+        measured = took[graph, f"{name}, best"] / took[graph, f"{name}, default"]
+        size = {"n_vertices": 10**6, "n_arcs": 4 * 10**7, "kind": kind, "machine": "h200"}
+        planned = plan(**size, method=method.lower(), effort="best").course.runs
+        assert 0.5 < planned / measured < 3, (graph, method)

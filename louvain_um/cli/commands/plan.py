@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from louvain_um.gpu.memory.shape import Shape
     from louvain_um.graph.graph import Graph
     from louvain_um.placement.machine import Machine
+    from louvain_um.placement.planner import Plan
 
 SIZE: Final = "Without a graph"
 GUESSED: Final = (
@@ -170,6 +171,9 @@ def detect(
     arcs: Arcs = None,
     kind: Kind = None,
     method: Annotated[Method, option("", "Method to plan for.")] = Method.louvain,
+    effort: common.EffortOption = common.Effort.default,
+    n_iterations: common.Iterations = None,
+    best_of: common.BestOf = 1,
     peer_memory: common.Peer = None,
     whole: Annotated[
         bool,
@@ -181,19 +185,25 @@ def detect(
 ) -> None:
     """Plan a run of `louvain-um detect`."""
     from louvain_um import planning
-    from louvain_um.options import Budget
+    from louvain_um.options import Budget, Options
 
     counts = size_given(graph, vertices, arcs)
     options = placing.checked(peer_memory)
     memory, machine = placing.memory, options["machine"]
     budget = Budget.parse(placing.device_budget)
+    search = {"effort": effort.value, "n_iterations": n_iterations, "best_of": best_of}
+    asked = Options(method=method.value, **search)
+
+    def plan_of(shape: Shape) -> Plan:
+        return planning.plan_shape(shape, memory, budget, machine, kind=kind)
+
     graph_notes: tuple[str, ...] = ()
     if counts is not None:
         reading.refuse_without_graph(whole=whole)
         shape = planning.shape_of_size(
             *counts, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
-        result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
+        result = planning.plan_search(shape, asked, plan_of)
         name = "a graph of this size"
         source_note = "" if kind else "planned from the size alone: the kind of graph is a guess"
     else:
@@ -203,7 +213,7 @@ def detect(
         size = size_in_header(graph, reading.format) if known else None
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
-            result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
+            result = planning.plan_search(shape, asked, plan_of)
             guess = "" if kind else GUESSED
             source_note = f"only {size.read_from} was read{guess}"
             if reading.symmetrize and size.directed:
@@ -211,7 +221,7 @@ def detect(
         else:
             loaded = read(graph, reading, quiet=printing.quiet)
             graph_notes = loaded.notes
-            result = planning.plan(loaded, method=method.value, kind=kind, **options)
+            result = planning.plan(loaded, method=method.value, kind=kind, **search, **options)
             source_note = "the whole graph was read" + (
                 "" if whole else ", as it has no header with its size"
             )

@@ -43,6 +43,16 @@ def test_a_budget_makes_auto_read_the_targets_over_the_bus(run):
     assert less["cliff_arcs"] < whole["cliff_arcs"]
 
 
+def test_a_search_is_planned_with_its_runs(run):
+    search = "--effort", "best", "--best-of", 2, "--method", "leiden"
+    one, more = (run("plan", *LARGE, *given, "--json").json for given in ((), search))
+    assert one["runs"] == 1
+    assert more["runs"] > 20
+    assert more["seconds"] > 20 * one["seconds"]
+    text = run("plan", *LARGE, "--n-iterations", -1).err
+    assert "until nothing improves" in text
+
+
 def test_text_output_has_a_row_and_a_reason_per_group(run):
     found = run("plan", *LARGE, "--device-budget", "2GiB")
     assert found.code == 0
