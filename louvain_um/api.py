@@ -333,7 +333,7 @@ def graph_there(graph: Any, options: Options) -> Any:
         return graph
     from louvain_um.formats.reading import warn_of
 
-    built = built_there(graph)
+    built = built_there(graph, options.budget.nbytes)
     if built is None:
         return graph
     warn_of(built.notes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from importlib.resources import files
 from typing import Any, Final
 
@@ -21,8 +22,8 @@ from louvain_um.graph.graph import Graph
 
 KNOWN = (
     "a Graph, a networkx, igraph or NetworKit graph, a SciPy or CuPy sparse matrix, a square "
-    "array, a table of edges (pandas, Arrow, Polars), (source, target[, weights]) or a list of "
-    "edge tuples"
+    "array, a table of edges (pandas, Arrow, Polars, cuDF), (source, target[, weights]) or a list "
+    "of edge tuples"
 )
 
 
@@ -37,6 +38,8 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
         here: Graph = obj.to_host()
         return here
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
+    if "cudf" in libraries and hasattr(obj, "to_pandas"):  # of a device's memory
+        return adapt(obj.to_pandas(), options)
     table = bool(libraries & {"pandas", "pyarrow", "polars"})
     if "anndata" in libraries and hasattr(obj, "obsp"):
         from louvain_um.formats.neighbours import from_anndata
@@ -252,8 +255,12 @@ def _chunked(array: Any) -> Any:
 
 def _host(part: Any) -> Any:
     """Return an array in host memory."""
+    if type(part).__module__.startswith("cudf"):
+        part = part.to_pandas()
+    elif hasattr(part, "__cuda_array_interface__") and "cupy" in sys.modules:
+        part = sys.modules["cupy"].asarray(part).get()
     # Masks stay, for `build` to refuse.
-    return number_array(part.get() if type(part).__module__.startswith("cupy") else part)
+    return number_array(part)
 
 
 EXAMPLES: Final = ("les-miserables", "karate", "florentine-families", "southern-women")

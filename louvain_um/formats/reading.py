@@ -202,9 +202,9 @@ def as_graph(
         igraph or NetworKit graph; a SciPy or CuPy sparse matrix or a square array (a symmetric
         adjacency matrix, with loops on the diagonal); an AnnData (``obsp["connectivities"]``, or
         the key that `weight` names, united with its transpose if it is not symmetric); a pandas,
-        Arrow or Polars table of edges (columns source and target, or the first two, and weight),
-        also lazy; ``(source, target)`` or ``(source, target, weights)``, also as rows or columns of
-        an array, where integers are vertices 0 … n − 1 and strings are names; or a path for
+        Arrow, Polars or cuDF table of edges (columns source and target, or the first two, and
+        weight), also lazy; ``(source, target)`` or ``(source, target, weights)``, also as rows or
+        columns of an array, where integers are vertices 0 … n − 1 and strings are names; or a path for
         `read_graph`. igraph's graphs, AnnData, matrices and arrays keep the numbers of their
         vertices; in all others vertices ascend by name.
     source, target, weight, time : str or int, optional

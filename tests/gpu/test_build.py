@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import coo_array
 
@@ -287,6 +288,84 @@ def test_arrays_by_dlpack_and_bad_ids(gpu):
     assert found.labels.tolist() == lu.louvain((u.get(), v.get()), device="cpu").labels.tolist()
     with pytest.raises(lu.GraphError, match="source at index 0 is negative"):
         lu.louvain((u - 1, v), device=str(gpu))
+
+
+class DeviceColumn:
+    """A column of a device's table, by its interface alone."""
+
+    def __init__(self, values, mask=None):
+        self.values = values
+        given = getattr(values, "__cuda_array_interface__", {"shape": values.shape})
+        self.__cuda_array_interface__ = {**given, "mask": mask}
+
+    def to_pandas(self):
+        return pd.Series(Cuda().get(self.values) if hasattr(self.values, "get") else self.values)
+
+
+class DeviceFrame:
+    """A table in a device's memory, as cuDF has them."""
+
+    __module__ = "cudf.core.dataframe"
+
+    def __init__(self, columns, put=np.asarray, mask=None):
+        self.frame = pd.DataFrame(columns)
+        self.columns = self.frame.columns
+        self.there = {name: DeviceColumn(put(self.frame[name]), mask) for name in columns}
+
+    def __getitem__(self, name):
+        return self.there[name]
+
+    def to_pandas(self):
+        return self.frame
+
+
+def tables():
+    """Return columns of tables, and whether their names and ids are such that a device suffices."""
+    u, v = np.array([0, 1, 2, 3, 3]), np.array([1, 2, 0, 0, 1])
+    w = np.array([0.5, 2, 1, 1, 4])
+    yield {"source": u, "target": v}, True, True
+    yield {"dst": u, "src": v, "Weight": w}, True, True
+    yield {"from": u, "to": v, "weight": w.astype(np.int32)}, True, True
+    yield {"source": u + 5, "target": v + 5}, True, False
+    yield {"source": u, "target": v, "strength": w}, False, False
+    yield {"source": u, "target": v, "time": u}, False, False
+    yield {"user": u, "item": v}, False, False
+    yield {0: u, 1: v}, False, False
+    yield {"source": u}, False, False
+
+
+@pytest.mark.parametrize(("columns", "by_name", "dense"), [*tables()])
+def test_tables_on_a_device_make_the_graph_of_the_host(there, columns, by_name, dense):
+    frame = DeviceFrame(columns, there.put)
+    found = objects.columns_of(frame)
+    assert (found is not None) == by_name == objects.is_there(frame)
+    assert objects.columns_of(DeviceFrame(columns, there.put, mask=1)) is None
+    if found is None:
+        return
+    made = Builder(there.device).from_edges(*(column.values for column in found))
+    assert objects.has_gaps(made) == (not dense)
+    if dense:
+        assert differences(there, made, as_graph(pd.DataFrame(columns))) == []
+
+
+@pytest.mark.parametrize("columns", [columns for columns, *_ in tables()][:-1])
+def test_tables_on_a_device_that_the_host_must_read(columns):
+    made, right = as_graph(DeviceFrame(columns)), as_graph(pd.DataFrame(columns))
+    assert made.targets.tolist() == right.targets.tolist()
+    assert (made.notes, made.scale) == (right.notes, right.scale)
+    assert (made.names is None) == (right.names is None)
+
+
+@pytest.mark.parametrize(("columns", "by_name", "dense"), [*tables()])
+def test_tables_on_a_gpu_give_the_labels_of_the_host(gpu, columns, by_name, dense):
+    import cupy
+
+    if len(columns) < 2:
+        return
+    frame = DeviceFrame(columns, cupy.asarray)
+    here, far = lu.louvain(frame.frame, device="cpu"), lu.louvain(frame, device=str(gpu))
+    assert np.array_equal(here.labels, far.labels)
+    assert (far.graph is None) == (by_name and dense)
 
 
 def test_graphs_on_the_device_serve_what_graphs_serve(gpu, tmp_path):
