@@ -204,8 +204,8 @@ def as_graph(
         the key that `weight` names, united with its transpose if it is not symmetric); a pandas,
         Arrow, Polars or cuDF table of edges (columns source and target, or the first two, and
         weight), also lazy; ``(source, target)`` or ``(source, target, weights)``, also as rows or
-        columns of an array, where integers are vertices 0 … n − 1 and strings are names; or a path for
-        `read_graph`. igraph's graphs, AnnData, matrices and arrays keep the numbers of their
+        columns of an array, where integers are vertices 0 … n − 1 and strings are names; or a path
+        for `read_graph`. igraph's graphs, AnnData, matrices and arrays keep the numbers of their
         vertices; in all others vertices ascend by name.
     source, target, weight, time : str or int, optional
         Columns of a table: names, or numbers from 1; see `read_graph`. `weight` is also the
