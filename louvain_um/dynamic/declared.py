@@ -217,7 +217,8 @@ def _kept(group: str, arrays: tuple[tuple[str, int, str], ...]) -> list[ProgramA
 def _pool(size: DynamicSize, store: Any, places: int) -> list[ProgramArray]:
     """Return targets and weights, and those that a rebuild makes before the old ones go."""
     names = ("targets", "weights") if size.weighted else ("targets",)
-    most = ceil(store.most_places(size.largest) * (1 + SLACK))
+    options = options_of(size.store)
+    most = ceil(store.most_places(size.largest, **options) * (1 + SLACK))
     kept = [_arcs(name, most, None, Stream()) for name in names]
     if store.chained:  # edited where they lie
         return kept

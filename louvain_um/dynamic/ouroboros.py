@@ -6,12 +6,13 @@ Mlakar, Parger, Steinberger: Ouroboros, ICS 2020.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from louvain_um.dynamic.stores.ouro_heap import CHUNKS, PAGES, HeapShape
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 
@@ -21,17 +22,8 @@ HEADERS: Final = Path(__file__).parents[1] / "gpu/ouroboros"
 VARIANTS: Final = ("s-p", "s-c", "va-p", "va-c", "vl-p", "vl-c")
 """Queues as rings (s), virtualised arrays (va) or lists (vl), of pages (p) or of chunks (c)."""
 
-PAGE_BYTES: Final = tuple(16 << k for k in range(10))
-"""Sizes of pages: 16 bytes to 8 KiB."""
-
-CHUNK: Final = 8192
-STRIDE: Final = CHUNK + 128
-"""Bytes from one chunk to the next: pages and a header."""
-
 LEAST_BYTES: Final = 1 << 20
-MOST_CHUNKS: Final = (1 << 23) - 1
-"""An entry of a queue of pages, chunk · 512 + page, has 32 bits."""
-
+LEAST_CHUNKS: Final = 32
 LEAST_RING: Final = 1 << 10
 DEFAULT_RING: Final = 1 << 20
 """Entries of a ring of pages, unless the heap is small; it holds a chunk's pages at least."""
@@ -51,15 +43,25 @@ QUEUE: Final = np.dtype(
         "itemsize": 640,
     }
 )
-CONTROL: Final = np.dtype(
-    {
-        "names": ["bytes", "kind", "classes", "chunks", "cut", "free", "queues"],
-        "formats": [*(np.uint64, np.uint32, np.uint32, np.uint32), *(np.uint64,) * 2, (QUEUE, 10)],
-        "offsets": [0, 8, 12, 136, 144, 256, 384],
-        "itemsize": 6784,
-    }
-)
-"""`Control` of ouroboros.cuh, as far as the host reads it."""
+
+
+def control_of(classes: int) -> np.dtype[Any]:
+    """Return `Control` of ouroboros.cuh, as far as the host reads it, for sizes of pages."""
+    kinds = np.uint64, np.uint32, np.uint32, np.uint32, np.uint64, np.uint64, (QUEUE, classes)
+    return np.dtype(
+        {
+            "names": ["bytes", "kind", "classes", "chunks", "cut", "free", "queues"],
+            "formats": [*kinds],
+            "offsets": [0, 8, 12, 136, 144, 256, 384],
+            "itemsize": 384 + classes * QUEUE.itemsize,
+        }
+    )
+
+
+def most_chunks(shape: HeapShape) -> int:
+    """Return how many chunks a heap may have: an entry of a queue of pages has 32 bits."""
+    return (1 << 32) // shape.most_pages - 1
+
 
 LAYOUT: Final = layout(
     **pointers("memory"), bytes=np.uint64, kind=np.uint32, chunks=np.uint32,
@@ -74,7 +76,7 @@ HEAP: Final = layout(**pointers("control"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeapStatistics:
-    """What a heap's memory holds, in chunks of 8 KiB and in pages.
+    """What a heap's memory holds, in chunks and in pages.
 
     Parameters
     ----------
@@ -83,11 +85,13 @@ class HeapStatistics:
     chunks : int
         Chunks that it has room for.
     page_chunks : tuple of int
-        Chunks cut into pages of each size (`PAGE_BYTES`).
+        Chunks cut into pages of each size, `shape.page_bytes`.
     queue_chunks : int
         Chunks that hold entries of queues.
     free_pages : tuple of int
         Pages of each size that are free on chunks cut for it.
+    shape : HeapShape
+        Sizes of chunks and pages.
     """
 
     nbytes: int
@@ -95,21 +99,23 @@ class HeapStatistics:
     page_chunks: tuple[int, ...]
     queue_chunks: int
     free_pages: tuple[int, ...]
+    shape: HeapShape = field(default_factory=HeapShape)
 
     @property
     def used_pages(self) -> tuple[int, ...]:
         """Pages of each size that are allocated."""
         return tuple(
-            chunks * (CHUNK // size) - free
+            chunks * (self.shape.chunk // size) - free
             for chunks, size, free in zip(
-                self.page_chunks, PAGE_BYTES, self.free_pages, strict=True
+                self.page_chunks, self.shape.page_bytes, self.free_pages, strict=True
             )
         )
 
     @property
     def used_bytes(self) -> int:
         """Bytes of allocated pages."""
-        return sum(count * size for count, size in zip(self.used_pages, PAGE_BYTES, strict=True))
+        sizes = self.shape.page_bytes
+        return sum(count * size for count, size in zip(self.used_pages, sizes, strict=True))
 
     @property
     def free_chunks(self) -> int:
@@ -119,7 +125,12 @@ class HeapStatistics:
     @property
     def overhead_bytes(self) -> int:
         """Bytes that can never be a page's: headers, rings, tables, and chunks of queues."""
-        return self.nbytes - (self.chunks - self.queue_chunks) * CHUNK
+        return self.nbytes - (self.chunks - self.queue_chunks) * self.shape.chunk
+
+    @property
+    def usable_share(self) -> float:
+        """Share of the memory that pages can have."""
+        return 1 - self.overhead_bytes / self.nbytes
 
 
 class Ouroboros:
@@ -127,8 +138,8 @@ class Ouroboros:
 
     A kernel takes `argument` by value, as the type `struct`, and calls
     ``void* malloc(unsigned long long bytes) const`` and ``void free(void*) const``. Memory is
-    aligned to 16 bytes. `malloc` returns null if no memory is left, and for 0 or more than 8192
-    bytes. It needs compute capability 7.0, where threads of a warp wait for each other.
+    aligned to 16 bytes. `malloc` returns null if no memory is left, and for 0 bytes or more than a
+    chunk has. It needs compute capability 7.0, where threads of a warp wait for each other.
 
     Parameters
     ----------
@@ -142,6 +153,10 @@ class Ouroboros:
         Entries of each ring, for ``"s-p"``: free pages that one size's queue holds, a power of two
         of at least 1024. Others are marked in their chunks, which takes longer. Default: 2²⁰, and
         fewer in small heaps, for at most 2 % of the memory.
+    chunk : int
+        Bytes of a chunk, and of the largest page: a power of two from 1024 to 65536.
+    page : int
+        Bytes of the smallest page: a power of two from 16 to 512.
 
     Attributes
     ----------
@@ -150,7 +165,7 @@ class Ouroboros:
     handle : Struct
         The same, for launches of this package.
     chunks : int
-        Chunks of 8 KiB that the memory has room for.
+        Chunks that the memory has room for.
     struct : str
         Its type in kernels, as ``OuroVLP``.
     include : str
@@ -188,6 +203,8 @@ class Ouroboros:
         variant: str = "vl-p",
         *,
         ring: int | None = None,
+        chunk: int = 8192,
+        page: int = 16,
         memory: Any = None,
         device: Any = None,
     ) -> None:
@@ -195,10 +212,15 @@ class Ouroboros:
             raise OptionError("variant", variant, f"must be one of {', '.join(VARIANTS)}")
         if ring is not None and (ring < LEAST_RING or ring & (ring - 1)):
             raise OptionError("ring", ring, f"must be a power of two of at least {LEAST_RING}")
+        for name, value, known in (("chunk", chunk, CHUNKS), ("page", page, PAGES)):
+            if value not in known:
+                raise OptionError(name, value, f"must be one of {', '.join(map(str, known))}")
+        self.shape = HeapShape(chunk=chunk, page=page)
         self.variant, self.ring = variant, ring
         self.struct = f"Ouro{variant.replace('-', '').upper()}"
         self.include = '#include "ouroboros.cuh"\n'
-        self.options = ("--std=c++17", f"-I{HEADERS}")
+        sizes = f"-DOUROBOROS_CHUNK={chunk}", f"-DOUROBOROS_PAGE={page}"
+        self.options = ("--std=c++17", f"-I{HEADERS}", *(sizes if self.shape.front else ()))
         self._device = device or _cuda()
         self._place(int(nbytes), memory)
         self.reinitialise()
@@ -271,7 +293,9 @@ class Ouroboros:
         xp = self._device.xp
         kinds, marked = xp.zeros(64, np.uint64), xp.zeros(64, np.uint64)
         self._launch("survey_heap", "", self.chunks, self.handle, kinds, marked)
-        control = self._device.get(self._memory[: CONTROL.itemsize]).view(CONTROL)[0]
+        classes = len(self.shape.page_bytes)
+        layout = control_of(classes)
+        control = self._device.get(self._memory[: layout.itemsize]).view(layout)[0]
         counts = [int(count) for count in self._device.get(kinds)]
         free = [int(count) for count in self._device.get(marked)]
         if self.variant.endswith("p"):
@@ -281,14 +305,15 @@ class Ouroboros:
         return HeapStatistics(
             nbytes=self.nbytes,
             chunks=self.chunks,
-            page_chunks=tuple(counts[: len(PAGE_BYTES)]),
+            page_chunks=tuple(counts[:classes]),
             queue_chunks=counts[33],
-            free_pages=tuple(free[: len(PAGE_BYTES)]),
+            free_pages=tuple(free[:classes]),
+            shape=self.shape,
         )
 
     def _place(self, nbytes: int, memory: Any) -> None:
         """Divide memory, taken here if none is given."""
-        places = _places(nbytes, self.variant, self.ring)
+        places = _places(nbytes, self.variant, self.ring, self.shape)
         self._memory = self._empty(nbytes) if memory is None else memory
         self.nbytes, self.chunks = nbytes, places["chunks"]
         address = np.uint64(self._device.address(self._memory))
@@ -297,7 +322,7 @@ class Ouroboros:
         self.argument = self.handle.argument
 
     def _launch(self, kernel: str, types: str, items: int, *args: Any) -> None:
-        self._device.launch("ouroboros", kernel, types, items, *args)
+        self._device.launch("ouroboros", kernel, types, items, *args, front=self.shape.front)
 
     def _empty(self, nbytes: int) -> Any:
         """Return memory of the device."""
@@ -321,39 +346,41 @@ def _cuda() -> Any:
     return Cuda()
 
 
-def _places(nbytes: int, variant: str, ring: int | None) -> dict[str, int]:
+def _places(nbytes: int, variant: str, ring: int | None, shape: HeapShape) -> dict[str, int]:
     """Return how memory is divided: fields of `LAYOUT`."""
-    if nbytes < LEAST_BYTES:
-        raise OptionError("nbytes", nbytes, f"must be at least {LEAST_BYTES}")
-    chunks = (nbytes - CONTROL.itemsize) // STRIDE
+    stride, least = shape.stride, max(LEAST_BYTES, LEAST_CHUNKS * shape.stride)
+    if nbytes < least:
+        raise OptionError("nbytes", nbytes, f"must be at least {least}")
+    control = control_of(len(shape.page_bytes)).itemsize
+    chunks, least = (nbytes - control) // stride, max(LEAST_RING, shape.most_pages)
     queueing, what = variant.split("-")
     while True:
         free_entries = 1 << (chunks - 1).bit_length()
         if queueing == "s":
             fitting = 1 << ((4 * chunks).bit_length() - 1)
-            entries = ring or max(LEAST_RING, min(fitting, DEFAULT_RING))
+            entries = ring or max(least, min(fitting, DEFAULT_RING))
             entries = free_entries if what == "c" else entries
         else:
             # More chunks than the queue's entries fill, however many pages are free.
-            most = chunks // (4 if what == "p" else CHUNK // 4) + 64
+            most = 4 * chunks // (shape.page if what == "p" else shape.chunk) + 64
             entries = 1 << (most - 1).bit_length() if queueing == "va" else 1
-        entries_at = CONTROL.itemsize + 4 * free_entries
-        end = entries_at + len(PAGE_BYTES) * entries * (4 if queueing == "s" else 8)
+        entries_at = control + 4 * free_entries
+        end = entries_at + len(shape.page_bytes) * entries * (4 if queueing == "s" else 8)
         chunks_at = -(-end // 128) * 128
-        excess = chunks_at + chunks * STRIDE - nbytes
+        excess = chunks_at + chunks * stride - nbytes
         if excess <= 0:
             break
-        chunks -= -(-excess // STRIDE)
-        if chunks < 32:
+        chunks -= -(-excess // stride)
+        if chunks < LEAST_CHUNKS:
             raise OptionError("ring", entries, f"leaves no memory of {nbytes} bytes for chunks")
-    if chunks > MOST_CHUNKS:
-        raise OptionError("nbytes", nbytes, f"must be at most {MOST_CHUNKS * STRIDE}")
+    if chunks > most_chunks(shape):
+        raise OptionError("nbytes", nbytes, f"must be at most {most_chunks(shape) * stride}")
     return {
         "kind": ("s", "va", "vl").index(queueing),
         "chunks": chunks,
         "free_entries": free_entries,
         "entries": entries,
-        "free_at": CONTROL.itemsize,
+        "free_at": control,
         "entries_at": entries_at,
         "chunks_at": chunks_at,
     }

@@ -13,7 +13,7 @@ import louvain_um
 from louvain_um import DynamicGraph, Graph, plan
 from louvain_um.dynamic.declared import DynamicSize
 from louvain_um.dynamic.stores import STORES
-from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, HEADER_WORDS, STRIDE, PageAllocator
+from louvain_um.dynamic.stores.ouro_heap import HeapShape, PageAllocator
 from louvain_um.errors import OptionError
 from louvain_um.generators import planted
 from tests.dynamic.model import Model, operate
@@ -21,6 +21,7 @@ from tests.dynamic.model import Model, operate
 VARIANTS = (
     "bump:page=32", "bump:page=256", "pages:page=32:order=sorted", "pages:page=128",
     "vine:block=3", "vine:ahead=0", "bal:block=2", "bal:block=128:order=sorted",
+    "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536",
 )  # fmt: skip
 BASE = planted(800, blocks=8, seed=1).graph
 
@@ -86,7 +87,8 @@ def test_marrow_pushes_what_was_written():
     ("store", "told"),
     [("pages:page=48", "page=32 or 64 or 128 or 256"), ("bal:block=1", "block=2 … 128"),
      ("vine:page=64", "options block, ahead"), ("rows:page=64", "no options"),
-     ("ouro-x-p", "must be one of"), ("pages:order", "order=any or sorted")],
+     ("ouro-x-p", "must be one of"), ("pages:order", "order=any or sorted"),
+     ("ouro-s-p:chunk=3000", "chunk=1024 or 2048 or"), ("ouro-s-p:page=8", "page=16 or 32 or")],
 )  # fmt: skip
 def test_options_that_a_store_lacks_end_in_a_line(store, told):
     with pytest.raises(OptionError, match=told) as error:
@@ -94,7 +96,9 @@ def test_options_that_a_store_lacks_end_in_a_line(store, told):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("store", [*STORES, "pages:page=32:order=sorted", "bal:block=2"])
+@pytest.mark.parametrize(
+    "store", [*STORES, "pages:page=32:order=sorted", "bal:block=2", "ouro-vl-p:chunk=1024:page=64"]
+)
 def test_operations_of_every_kind(store):
     model, g = Model(60, True), DynamicGraph(60, weighted=True, store=store)
     operate(np.random.default_rng(3), g, model, 10, 100)
@@ -135,27 +139,29 @@ def test_algorithms_walk_linked_rows_where_they_lie():
 
 @pytest.mark.parametrize("queueing", ["s", "va", "vl"])
 @pytest.mark.parametrize("by_chunk", [False, True])
-def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk):
-    rng = np.random.default_rng(3)
-    heap = PageAllocator(queueing, by_chunk=by_chunk)
-    live = []
+@pytest.mark.parametrize("shape", [{}, {"chunk": 1024, "page": 32}, {"chunk": 32768, "page": 256}])
+def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk, shape):
+    rng, sizes = np.random.default_rng(3), HeapShape(**shape)
+    heap = PageAllocator(queueing, by_chunk=by_chunk, shape=sizes)
+    live, kinds = [], heap.classes + 2
     for _ in range(200):
-        size_class = int(rng.integers(0, 12))
+        size_class = int(rng.integers(0, kinds))
         taken = heap.take(size_class, int(rng.integers(1, 9000 >> size_class or 1)))
         live += [(int(begin), size_class) for begin in taken]
         rng.shuffle(live)
         gone, live = live[: len(live) // 2], live[len(live) // 2 :]
         for kind in {kind for _, kind in gone}:
             heap.give(kind, np.array([b for b, k in gone if k == kind], np.int64))
-    spans = sorted((begin, begin + int(CAPACITIES[kind])) for begin, kind in live)
+    spans = sorted((begin, begin + int(sizes.capacities[kind])) for begin, kind in live)
     assert all(one[1] <= two[0] for one, two in itertools.pairwise(spans))
-    assert all(begin % STRIDE >= HEADER_WORDS for begin, _ in spans)
-    for kind in range(12):
+    assert all(4 * begin % sizes.stride >= sizes.header for begin, _ in spans)
+    for kind in range(kinds):
         heap.give(kind, np.array([b for b, k in live if k == kind], np.int64))
-    free = sum(len(heap.free_begins(k)) * int(CAPACITIES[k]) for k in range(12))
+    free = sum(len(heap.free_begins(k)) * int(sizes.capacities[k]) for k in range(kinds))
     queues = sum(len(queue.chunks()) for queue in heap.queues)
-    everything = heap.heap.chunks * STRIDE
-    assert free + (len(heap.heap.free) + queues) * STRIDE >= 0.98 * everything - 12 * STRIDE
+    usable, stride = sizes.chunk / sizes.stride - 0.005, heap.stride
+    held = free + (len(heap.heap.free) + queues) * stride
+    assert held >= usable * heap.heap.chunks * stride - kinds * stride
 
 
 def test_a_deleted_edge_is_found_again_only_where_it_is():

@@ -33,7 +33,7 @@ class Emulated:
     def threads(self, source, kernel, types=""):
         return 256 * self.blocks
 
-    def launch(self, source, kernel, types, items, *args):
+    def launch(self, source, kernel, types, items, *args, front=""):
         assert types in kernel_list.CATALOGUE[source][kernel]
         given = [ctypes.c_int(self.blocks), ctypes.c_int(KINDS[types])]
         for arg in args:
@@ -51,7 +51,8 @@ class Emulated:
             else:
                 assert isinstance(arg, np.int64)
                 given.append(ctypes.c_int64(int(arg)))
-        getattr(self.libraries[IN.get(source, source)], f"{kernel}_as")(*given)
+        library = self.libraries.fronted(IN.get(source, source), front)
+        getattr(library, f"{kernel}_as")(*given)
 
     def address(self, array):
         return 0 if array is None else array.ctypes.data

@@ -40,6 +40,16 @@ class Libraries(dict[str, ctypes.CDLL]):
         self[name] = library = ctypes.CDLL(str(compiled(name)))
         return library
 
+    def fronted(self, name, front):
+        """Return a library with a text in front of its sources."""
+        if not front:
+            return self[name]
+        whole = f"{name}-{hashlib.sha256(front.encode()).hexdigest()[:8]}"
+        if whole not in self:
+            made = compiled(whole, f'{front}#include "{name}.cpp"\n')
+            self[whole] = ctypes.CDLL(str(made))
+        return self[whole]
+
 
 @functools.cache
 def libraries():

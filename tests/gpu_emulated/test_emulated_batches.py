@@ -25,7 +25,7 @@ def library(emulated):
     return emulated
 
 
-@pytest.mark.parametrize("store", DEVICE_STORES)
+@pytest.mark.parametrize("store", [*DEVICE_STORES, "ouro-vl-p:chunk=2048:page=32", "vine:block=3"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_plans_are_what_stores_hold(library, store, weighted):
     graph = few_hubs(weighted)
@@ -134,8 +134,8 @@ def test_an_interrupt_while_pages_are_taken_gives_them_back(library, store, monk
     device, armed = Emulated(library, 1), []
     launch = device.launch
 
-    def interrupted(source, kernel, *args):
-        launch(source, kernel, *args)
+    def interrupted(source, kernel, *args, **options):
+        launch(source, kernel, *args, **options)
         if armed and kernel == "take_pages":
             signal.raise_signal(signal.SIGINT)
 

@@ -78,9 +78,9 @@ class Recorded(Emulated):
             self.others.append("allocate")
         return getattr(np, name)
 
-    def launch(self, source, kernel, *args):
+    def launch(self, source, kernel, *args, **options):
         self.launched.append(kernel)
-        super().launch(source, kernel, *args)
+        super().launch(source, kernel, *args, **options)
 
     def clear(self, array):
         self.others.append("clear")
@@ -208,9 +208,9 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     class Device(Emulated):
         xp: Any = Libraried()
 
-        def launch(self, source, kernel, *args):
+        def launch(self, source, kernel, *args, **options):
             grouped.append(kernel)
-            super().launch(source, kernel, *args)
+            super().launch(source, kernel, *args, **options)
 
     class Budgeted(HostRuns):
         def detect(self, graph, options, work):

@@ -5,7 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from louvain_um.dynamic.ouroboros import CONTROL, PAGE_BYTES, VARIANTS, Ouroboros
+from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros, control_of
+from louvain_um.dynamic.stores.ouro_heap import HeapShape
 from louvain_um.errors import OptionError
 from louvain_um.gpu.runtime.kernel_list import CATALOGUE, HEAPS
 from louvain_um.gpu.runtime.structs import Struct
@@ -20,10 +21,11 @@ class Device:
 
     xp = np
 
-    def __init__(self, library, blocks=3):
-        self.library, self.blocks = library, blocks
+    def __init__(self, library, blocks=3, front=""):
+        self.library, self.blocks, self.front = library, blocks, front
 
-    def launch(self, source, kernel, types, items, *args):
+    def launch(self, source, kernel, types, items, *args, front=""):
+        assert front == self.front
         assert types in CATALOGUE[source].get(kernel, (*HEAPS, ""))
         given = [ctypes.c_int(self.blocks), ctypes.c_int(HEAPS.index(types) if types else -1)]
         for arg in args:
@@ -49,6 +51,18 @@ def begin(request, emulated):
     return lambda nbytes=4 * MIB, **options: Ouroboros(
         nbytes, request.param, device=device, **options
     )
+
+
+SHAPES = {"chunk": 1024, "page": 64}, {"chunk": 32768}
+
+
+@pytest.fixture(params=[(variant, shape) for variant in VARIANTS for shape in SHAPES], ids=str)
+def begin_shaped(request, emulated):
+    """Return a function that begins a heap of a variant, with chunks of other sizes."""
+    variant, shape = request.param
+    front = HeapShape(**shape).front
+    device = Device(emulated.fronted("ouroboros", front), front=front)
+    return lambda nbytes: Ouroboros(nbytes, variant, device=device, **shape)
 
 
 def trade(heap, seed, steps, most):
@@ -119,7 +133,8 @@ def test_memory_runs_out_and_comes_back(begin, size):
         assert_apart(found, np.full(len(found), size))
         got.append(len(found))
         stats = heap.statistics()
-        assert got[-1] == stats.used_pages[PAGE_BYTES.index(size)] == sum(stats.used_pages)
+        pages = stats.used_pages[heap.shape.page_bytes.index(size)]
+        assert got[-1] == pages == sum(stats.used_pages)
         assert got[-1] == sum(stats.page_chunks) * (8192 // size)
         heap.free(np.random.default_rng(1).permutation(found))
         assert heap.statistics().used_bytes == 0
@@ -177,8 +192,27 @@ def test_a_heap_goes_on_where_it_is_copied_to(begin):
 
 
 def test_overhead_is_small(begin):
-    heap = begin(64 * MIB)
-    assert heap.statistics().overhead_bytes < 0.03 * heap.nbytes
+    stats = begin(64 * MIB).statistics()
+    assert stats.overhead_bytes < 0.03 * stats.nbytes
+    assert 0.97 < stats.usable_share < 0.985
+
+
+def test_chunks_and_pages_of_other_sizes(begin_shaped):
+    heap = begin_shaped(8 * MIB)
+    chunk, page = heap.shape.chunk, heap.shape.page
+    assert (heap.malloc(np.array([0, chunk + 1], np.uint64)) == 0).all()
+    sizes = np.random.default_rng(2).integers(1, chunk + 1, 100).astype(np.uint64) >> np.uint64(2)
+    found = heap.malloc(np.maximum(sizes, 1))
+    assert (found != 0).all()
+    assert_apart(found, np.maximum(sizes, page))
+    used = heap.statistics().used_bytes
+    assert used == sum(page << max(0, (int(s) - 1) // page).bit_length() for s in sizes)
+    heap.free(found)
+    assert trade(heap, 1, 30, [16, 64, 300, 1000]) == 0
+    stats = heap.statistics()
+    assert stats.used_bytes == 0
+    assert stats.free_chunks + stats.queue_chunks + sum(stats.page_chunks) == stats.chunks
+    assert stats.usable_share < chunk / heap.shape.stride
 
 
 def test_a_small_ring_parks_what_it_cannot_hold(emulated):
@@ -268,18 +302,23 @@ def test_a_semaphore_gives_its_unit_once(scripts, times, emulated):
         ((1 << 40, "vl-c"), "must be at most"),
         ((MIB, "s-p", 1000), "ring must be a power of two"),
         ((MIB, "s-p", 1 << 20), "leaves no memory"),
+        ((MIB, "s-p", None, 3000), "chunk must be one of 1024, 2048"),
+        ((MIB, "s-p", None, 8192, 8), "page must be one of 16, 32"),
+        ((MIB, "s-p", None, 65536), "nbytes must be at least 2117632"),
     ],
 )
 def test_bad_options_are_one_line(arguments, says):
-    nbytes, variant, *ring = arguments
+    nbytes, variant, *others = arguments
+    options = dict(zip(("ring", "chunk", "page"), others, strict=False))
     with pytest.raises(OptionError, match=says) as error:
-        Ouroboros(nbytes, variant, ring=ring[0] if ring else None, device=Device(None))
+        Ouroboros(nbytes, variant, device=Device(None), **options)
     assert "\n" not in str(error.value)
 
 
 def test_control_is_laid_out_as_on_the_device(begin):
     heap = begin(MIB)
-    control = heap._memory[: CONTROL.itemsize].view(CONTROL)[0]
+    layout = control_of(10)
+    control = heap._memory[: layout.itemsize].view(layout)[0]
     assert control["bytes"] == MIB
     assert control["classes"] == 10
     assert control["chunks"] == heap.statistics().chunks

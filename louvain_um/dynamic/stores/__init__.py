@@ -7,6 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+from louvain_um.dynamic.stores.ouro_heap import CHUNKS, PAGES
 from louvain_um.errors import OptionError
 
 STORES: Final = {
@@ -32,11 +33,13 @@ DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
 """The stores that a device has; of `bal`, which the host edits, it has a replica."""
 
 
+HEAP: Final = {"chunk": CHUNKS, "page": PAGES}
 OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
     "bump": {"page": (32, 64, 128, 256)},
     "pages": {"page": (32, 64, 128, 256), "order": ("any", "sorted")},
     "vine": {"block": tuple(range(1, 129)), "ahead": tuple(range(1001))},
     "bal": {"block": tuple(range(2, 129)), "order": ("any", "sorted")},
+    **{name: HEAP for name in STORES if name.startswith("ouro-")},
 }
 """Options of stores, with their values; see `store_class`."""
 
@@ -65,9 +68,9 @@ def store_class(store: str, device: str = "cpu") -> Any:
     ----------
     store : str
         A name of `STORES`, and options of it (`OPTIONS`) behind colons: ``"pages:page=128"``.
-        `page` is the bytes of a page or block, `block` the targets in one, `order` whether pages
-        are sorted after each batch, `ahead` the blocks in reserve at the beginning, in percent of
-        those in use.
+        `page` is the bytes of a page or block, of Ouroboros those of the smallest, and `chunk`
+        those of a chunk; `block` is the targets in a block, `order` whether pages are sorted after
+        each batch, `ahead` the blocks in reserve at the beginning, in percent of those in use.
     device : str
 
     Raises

@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 import copy
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.cpu.dynamic.contiguous import NO_PAGE, Places, classes_for
 from louvain_um.dynamic.stores.contiguous import PagedRows
-from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, STRIDE, PageAllocator, Queueing
+from louvain_um.dynamic.stores.ouro_heap import HeapShape, PageAllocator, Queueing
 from louvain_um.dynamic.stores.store import (
     NARROW,
     NO_CHANGES,
@@ -36,23 +36,25 @@ class Moves(NamedTuple):
 class OuroStore(PagedRows):
     """Contiguous rows in pages of an Ouroboros heap."""
 
-    name: ClassVar[str]
-    capacities = CAPACITIES
+    name: str
     queueing: ClassVar[Queueing]
     by_chunk: ClassVar[bool]
     allocator: PageAllocator
 
-    def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
+    def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
         self.threads, self.budget = threads, budget
-        self.moved_bytes = 0
+        self.moved_bytes, self.shape = 0, HeapShape(**options)
+        self.name = ":".join([self.name, *(f"{name}={value}" for name, value in options.items())])
+        self.capacities = self.shape.capacities
         self._fill(rows)
         afford(self.budget, self.held_bytes, self.row_bytes)
 
     @classmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+    def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        allocator = PageAllocator(cls.queueing, by_chunk=cls.by_chunk)
-        classes = classes_for(rows.lengths, CAPACITIES)
+        shape = HeapShape(**options)
+        allocator = PageAllocator(cls.queueing, by_chunk=cls.by_chunk, shape=shape)
+        classes = classes_for(rows.lengths, shape.capacities)
         for size_class in np.unique(classes[classes != NO_PAGE]).tolist():
             allocator.take(size_class, rows.total(classes == size_class))
         return heap_bytes(allocator, item), ROW_BYTES * rows.vertices
@@ -92,23 +94,24 @@ class OuroStore(PagedRows):
     def check(self) -> None:
         """Raise AssertionError unless rows ascend and no word of the heap is used twice."""
         super().check()
+        stride = self.allocator.stride
         paged = np.flatnonzero(self.classes != NO_PAGE)
         held = [self.begins[paged]]
-        sizes = [CAPACITIES[self.classes[paged]]]
+        sizes = [self.capacities[self.classes[paged]]]
         assert (self.ends[paged] - self.begins[paged] <= sizes[0]).all(), "a row is too long"
-        for size_class, capacity in enumerate(CAPACITIES):
+        for size_class, capacity in enumerate(self.capacities):
             held.append(self.allocator.free_begins(size_class))
             sizes.append(np.full(len(held[-1]), capacity))
         for queue in self.allocator.queues:
-            held.append(np.array(queue.chunks(), np.int64) * STRIDE)
-            sizes.append(np.full(len(held[-1]), STRIDE))
-        held.append(np.array(self.allocator.heap.free, np.int64) * STRIDE)
-        sizes.append(np.full(len(held[-1]), STRIDE))
+            held.append(np.array(queue.chunks(), np.int64) * stride)
+            sizes.append(np.full(len(held[-1]), stride))
+        held.append(np.array(self.allocator.heap.free, np.int64) * stride)
+        sizes.append(np.full(len(held[-1]), stride))
         begins, size = np.concatenate(held), np.concatenate(sizes)
         order = np.argsort(begins)
         ends = begins[order] + size[order]
         assert (ends[:-1] <= begins[order][1:]).all(), "pages overlap"
-        assert not len(ends) or ends[-1] <= self.allocator.heap.chunks * STRIDE
+        assert not len(ends) or ends[-1] <= self.allocator.heap.chunks * stride
         assert int(self.ends.max(initial=0)) <= len(self.targets), "a row lies beyond the pool"
 
     @property
@@ -118,22 +121,23 @@ class OuroStore(PagedRows):
 
     def _fill(self, rows: Compressed) -> None:
         """Begin anew with compressed rows."""
-        self.allocator = PageAllocator(self.queueing, by_chunk=self.by_chunk)
+        self.allocator = PageAllocator(self.queueing, by_chunk=self.by_chunk, shape=self.shape)
         lengths = np.diff(rows.offsets)
-        classes = classes_for(lengths, CAPACITIES)
+        classes = classes_for(lengths, self.capacities)
         begins = np.zeros(len(lengths) + 1, np.int64)
         for size_class, chosen in self.by_class(classes, np.arange(len(lengths))):
             begins[chosen] = self.allocator.take(size_class, len(chosen))
         self.begins, self.ends = rows.offsets[:-1], rows.offsets[1:]
         self.targets, self.weights = rows.targets, rows.weights
         self.n_arcs = len(rows.targets)
-        placed = self.copied(NO_CHANGES, begins, self.allocator.heap.chunks * STRIDE, rows.weights)
+        places = self.allocator.heap.chunks * self.allocator.stride
+        placed = self.copied(NO_CHANGES, begins, places, rows.weights)
         self.targets, self.weights = placed.targets, placed.weights
         self._hold(begins[:-1], begins[:-1] + lengths, classes)
 
     def _grow_pool(self, *, wide: bool) -> None:
         """Make the pool hold all chunks of the heap, and weights as wide as needed."""
-        held, size = len(self.targets), self.allocator.heap.chunks * STRIDE
+        held, size = len(self.targets), self.allocator.heap.chunks * self.allocator.stride
         if size > held:
             targets = np.empty(size + size // 4, np.uint32)
             targets[:held] = self.targets
@@ -147,7 +151,7 @@ class OuroStore(PagedRows):
 
 def heap_bytes(allocator: PageAllocator, item: int) -> int:
     """Return bytes of all chunks, of `item` bytes a word, and of queues outside them."""
-    return allocator.heap.chunks * STRIDE * item + allocator.queue_bytes
+    return allocator.heap.chunks * allocator.stride * item + allocator.queue_bytes
 
 
 def _variant(how: Queueing, chunks: bool) -> type[OuroStore]:

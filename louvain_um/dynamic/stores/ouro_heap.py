@@ -1,4 +1,4 @@
-"""Ouroboros: a heap of chunks, cut into pages of 16 bytes to 8 KiB, and queues of what is free.
+"""Ouroboros: a heap of chunks, cut into pages of powers of two, and queues of what is free.
 
 Two things vary. Queues hold single free pages, or chunks that have some. And a queue is a ring of
 fixed size, or virtualised: its entries lie in chunks of the same heap, found through an array of
@@ -11,6 +11,8 @@ queues, without concurrency. The allocator of a GPU is `louvain_um.dynamic.ourob
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -19,23 +21,67 @@ from numpy.typing import NDArray
 from louvain_um.dynamic.stores.free_blocks import Queue
 from louvain_um.dynamic.stores.store import I64, U32
 
-CHUNK_WORDS: Final = 8192 // 4
-HEADER_WORDS: Final = 128 // 4
-STRIDE: Final = CHUNK_WORDS + HEADER_WORDS
-"""Words from one chunk to the next: pages and a header."""
+CHUNKS: Final = tuple(1 << k for k in range(10, 17))
+"""Sizes of chunks that there may be, in bytes."""
 
-LEAST_WORDS: Final = 4
-"""Words of the smallest page: 16 bytes."""
+PAGES: Final = tuple(1 << k for k in range(4, 10))
+"""Sizes of smallest pages that there may be, in bytes."""
 
-PAGE_CLASSES: Final = 10
-"""Sizes of pages, 16 bytes · 2ᵏ up to a whole chunk. Longer rows take several chunks in a row."""
 
-CAPACITIES: Final = np.array(
-    [LEAST_WORDS << k for k in range(PAGE_CLASSES)]
-    + [(STRIDE << k) - HEADER_WORDS for k in range(1, 21)],
-    np.int64,
-)
-"""Words that a page or a run of chunks of each class holds."""
+@dataclass(frozen=True, kw_only=True)
+class HeapShape:
+    """Sizes of a heap's parts, in bytes.
+
+    Parameters
+    ----------
+    chunk : int
+        One of `CHUNKS`.
+    page : int
+        The smallest page, one of `PAGES`; others are as large by powers of two, up to a chunk.
+
+    Examples
+    --------
+    >>> from louvain_um.dynamic.stores.ouro_heap import HeapShape
+    >>> HeapShape().stride, HeapShape(chunk=65536).stride, len(HeapShape(page=256).page_bytes)
+    (8320, 66176, 6)
+    """
+
+    chunk: int = 8192
+    page: int = 16
+
+    @property
+    def most_pages(self) -> int:
+        """Pages of a chunk, at most."""
+        return self.chunk // self.page
+
+    @property
+    def header(self) -> int:
+        """Bytes before the pages of a chunk: 40, a bit for each page, and unused ones."""
+        return -(-(40 + 4 * -(-self.most_pages // 32)) // 128) * 128
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one chunk to the next."""
+        return self.chunk + self.header
+
+    @cached_property
+    def page_bytes(self) -> tuple[int, ...]:
+        """Sizes of pages. Longer rows take several chunks in a row."""
+        return tuple(self.page << k for k in range(self.most_pages.bit_length()))
+
+    @cached_property
+    def capacities(self) -> I64:
+        """Words that a page or a run of chunks of each class holds."""
+        runs = [(self.stride << k) - self.header for k in range(1, 21)]
+        return np.array([*self.page_bytes, *runs], np.int64) // 4
+
+    @property
+    def front(self) -> str:
+        """What is defined before the kernels of such a heap; nothing for the usual one."""
+        if self == HeapShape():
+            return ""
+        return f"#define OUROBOROS_CHUNK {self.chunk}\n#define OUROBOROS_PAGE {self.page}\n"
+
 
 RING_ENTRIES: Final = 1 << 16
 """Entries of a ring of fixed size."""
@@ -46,8 +92,8 @@ Queueing = Literal["s", "va", "vl"]
 class Heap:
     """Chunks by number, and runs of neighbouring ones: those freed last are used first."""
 
-    def __init__(self) -> None:
-        self.chunks = 0
+    def __init__(self, shape: HeapShape) -> None:
+        self.chunks, self.chunk_words = 0, shape.chunk // 4
         self.runs: dict[int, list[int]] = {1: []}
 
     @property
@@ -93,14 +139,14 @@ class ChunkedQueue(Queue):
     def extend(self, items: U32) -> None:
         """Append items."""
         super().extend(items)
-        begin = self.front // CHUNK_WORDS * CHUNK_WORDS
-        while len(self.segments) * CHUNK_WORDS < self.back - begin:
+        words = self.heap.chunk_words
+        while len(self.segments) * words < self.back - self.front // words * words:
             self.segments.append(self.heap.take())
 
     def pop(self, count: int) -> U32:
         """Take the first items; a segment that they leave is freed."""
-        before, items = self.front // CHUNK_WORDS, super().pop(count)
-        for _ in range(self.front // CHUNK_WORDS - before):
+        before, items = self.front // self.heap.chunk_words, super().pop(count)
+        for _ in range(self.front // self.heap.chunk_words - before):
             self.heap.give(self.segments.popleft())
         return items
 
@@ -117,41 +163,40 @@ class ChunkedQueue(Queue):
 class PageAllocator:
     """Pages of any class: taken from queues of pages, or of chunks with free pages."""
 
-    def __init__(self, queueing: Queueing, *, by_chunk: bool) -> None:
-        self.heap = Heap()
-        self.by_chunk = by_chunk
+    def __init__(
+        self, queueing: Queueing, *, by_chunk: bool, shape: HeapShape = HeapShape()
+    ) -> None:
+        self.heap, self.shape, self.by_chunk = Heap(shape), shape, by_chunk
+        self.classes, self.per_chunk = len(shape.page_bytes), shape.most_pages
+        self.stride, self.header = shape.stride // 4, shape.header // 4
         self.queues: list[RingQueue | ChunkedQueue] = [
             RingQueue(RING_ENTRIES)
             if queueing == "s"
             else ChunkedQueue(self.heap, linked=queueing == "vl")
-            for _ in range(PAGE_CLASSES)
+            for _ in shape.page_bytes
         ]
         self.masks: dict[int, NDArray[np.bool_]] = {}
         """Free pages of each chunk that is cut into pages: the mask in its header."""
 
     def take(self, size_class: int, count: int) -> I64:
         """Return the first word of each of `count` pages."""
-        if size_class >= PAGE_CLASSES:
-            run = 1 << (size_class - PAGE_CLASSES + 1)
+        if size_class >= self.classes:
+            run = 1 << (size_class - self.classes + 1)
             chunks = np.array([self.heap.take(run) for _ in range(count)], np.int64)
-            return chunks * STRIDE + HEADER_WORDS
+            return chunks * self.stride + self.header
         take = self._take_of_chunks if self.by_chunk else self._take_pages
-        pages = take(size_class, count).astype(np.int64)
-        per_chunk = CHUNK_WORDS // LEAST_WORDS
-        inside = pages % per_chunk * int(CAPACITIES[size_class])
-        return pages // per_chunk * STRIDE + HEADER_WORDS + inside
+        return self._begins(take(size_class, count).astype(np.int64), size_class)
 
     def give(self, size_class: int, begins: I64) -> None:
         """Free pages by their first words."""
-        if size_class >= PAGE_CLASSES:
-            run = 1 << (size_class - PAGE_CLASSES + 1)
-            for chunk in (begins // STRIDE).tolist():
-                self.heap.give(chunk, run)
+        chunks = begins // self.stride
+        if size_class >= self.classes:
+            for chunk in chunks.tolist():
+                self.heap.give(chunk, 1 << (size_class - self.classes + 1))
             return
-        chunks = begins // STRIDE
-        places = (begins - chunks * STRIDE - HEADER_WORDS) // int(CAPACITIES[size_class])
+        places = (begins - chunks * self.stride - self.header) // self._words(size_class)
         if not self.by_chunk:
-            pages = chunks * (CHUNK_WORDS // LEAST_WORDS) + places
+            pages = chunks * self.per_chunk + places
             self.queues[size_class].extend(pages.astype(np.uint32))
             return
         for chunk, place in zip(chunks.tolist(), places.tolist(), strict=True):
@@ -163,17 +208,15 @@ class PageAllocator:
 
     def _take_pages(self, size_class: int, count: int) -> U32:
         """Take pages from their queue; cut new chunks if it runs out."""
-        queue, pages = self.queues[size_class], CHUNK_WORDS // int(CAPACITIES[size_class])
-        per_chunk = CHUNK_WORDS // LEAST_WORDS
+        queue, pages = self.queues[size_class], self.per_chunk >> size_class
         while len(queue) < count:
             chunk = self.heap.take()
-            queue.extend((chunk * per_chunk + np.arange(pages)).astype(np.uint32))
+            queue.extend((chunk * self.per_chunk + np.arange(pages)).astype(np.uint32))
         return queue.pop(count)
 
     def _take_of_chunks(self, size_class: int, count: int) -> U32:
         """Take pages of the chunk at the queue's front; it leaves the queue with its last page."""
-        queue, pages = self.queues[size_class], CHUNK_WORDS // int(CAPACITIES[size_class])
-        per_chunk = CHUNK_WORDS // LEAST_WORDS
+        queue, pages = self.queues[size_class], self.per_chunk >> size_class
         found: list[U32] = [np.zeros(0, np.uint32)]
         while count:
             if not len(queue):
@@ -186,7 +229,7 @@ class PageAllocator:
             mask[places] = False
             if not mask.any():
                 queue.pop(1)
-            found.append((chunk * per_chunk + places).astype(np.uint32))
+            found.append((chunk * self.per_chunk + places).astype(np.uint32))
             count -= len(places)
         return np.concatenate(found)
 
@@ -200,20 +243,28 @@ class PageAllocator:
 
     def free_begins(self, size_class: int) -> I64:
         """Return the first words of all free pages of a class."""
-        per_chunk, words = CHUNK_WORDS // LEAST_WORDS, int(CAPACITIES[size_class])
-        if size_class >= PAGE_CLASSES:
-            run = 1 << (size_class - PAGE_CLASSES + 1)
+        if size_class >= self.classes:
+            run = 1 << (size_class - self.classes + 1)
             chunks = np.array(self.heap.runs.get(run, []), np.int64)
-            return chunks * STRIDE + HEADER_WORDS
+            return chunks * self.stride + self.header
         queue = self.queues[size_class]
         if self.by_chunk:
             chunks = queue.peek(len(queue)).astype(np.int64)
-            pages = [c * per_chunk + np.flatnonzero(self.masks[int(c)]) for c in chunks]
+            pages = [c * self.per_chunk + np.flatnonzero(self.masks[int(c)]) for c in chunks]
             held = np.concatenate([np.zeros(0, np.int64), *pages])
         else:
             held = queue.peek(len(queue)).astype(np.int64)
-        begins: I64 = held // per_chunk * STRIDE + HEADER_WORDS + held % per_chunk * words
-        return begins
+        return self._begins(held, size_class)
+
+    def _words(self, size_class: int) -> int:
+        """Words of a page."""
+        return self.shape.page_bytes[size_class] // 4
+
+    def _begins(self, pages: I64, size_class: int) -> I64:
+        """Return the first words of pages by their numbers."""
+        begins = pages // self.per_chunk * self.stride + self.header
+        found: I64 = begins + pages % self.per_chunk * self._words(size_class)
+        return found
 
     @property
     def queue_bytes(self) -> int:

@@ -63,7 +63,8 @@ struct Batch {
   const u32* targets;
   const void* weights;
   i64 frontier;
-  i64 queued;   // pages of classes below this come from queues; there, only powers of two are used
+  i64 queued;   // pages of classes below this come from queues; there, only powers of two are used,
+  i64 least;    // from this class on
   i64 linked;   // how rows are linked (linked.cuh)
   i64 in_place;  // changed arcs at most for which pages are laid out; with more all rows move
   u32* asked;   // bits of operations, by place of the first arc of each edge
@@ -87,7 +88,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 37 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 38 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1, and for loops −1 and −2.
 template <class W>
@@ -153,10 +154,10 @@ __device__ __forceinline__ u8 class_for(i64 length) {
   return length <= 3ll << (top - 1) ? 2 * (top - 2) + 1 : 2 * (top - 1);
 }
 
-// The same, of powers of two alone below class `queued`.
-__device__ __forceinline__ u8 class_for(i64 length, i64 queued) {
+// The same, of powers of two alone below class `queued`, and none below `least`.
+__device__ __forceinline__ u8 class_for(i64 length, i64 queued, i64 least) {
   const u8 fits = class_for(length);
-  return fits < queued ? (fits + 1) & ~1 : fits;
+  return fits < queued ? max((fits + 1) & ~1, int(least)) : fits;
 }
 
 // Arcs that a page takes up behind those of queues.

@@ -222,7 +222,7 @@ __device__ __forceinline__ bool choose_page(const Batch& b, i64 r, Pages& pages)
   const bool stays = !changes(b, r) || (after > 0 && held / 2 <= after && after <= held);
   b.from[r] = b.spans[row].low;
   b.lengths[r] = length;
-  const u8 wanted = stays ? own : class_for(after, b.queued);
+  const u8 wanted = stays ? own : class_for(after, b.queued, b.least);
   b.wanted[r] = wanted;
   if (wanted == own) return true;
   (own < b.queued ? pages.given : pages.freed) += held;

@@ -13,6 +13,7 @@ from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
 from louvain_um.gpu.dynamic.pool import Copied, Room
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.runtime.device import Choice
+from louvain_um.gpu.runtime.kernel_list import expression
 from louvain_um.gpu.runtime.launch import THREADS
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory import cuda_calls
@@ -34,16 +35,18 @@ class Cuda:
         self.device = int(cupy.cuda.runtime.getDevice())
         self.maps = supported(self.device)
         self.landing: Any = None
-        self.launched: dict[tuple[str, str, str], tuple[Any, int]] = {}
+        self.launched: dict[tuple[str, ...], tuple[Any, int]] = {}
 
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         """Return how many threads of a kernel are resident at once, at most."""
         return self._kernel(source, kernel, types)[1] * THREADS
 
-    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
+    def launch(
+        self, source: str, kernel: str, types: str, items: int, *args: Any, front: str = ""
+    ) -> None:
         """Run a kernel with a thread per item, but no more than are resident."""
         self._refuse_others()
-        found, most = self._kernel(source, kernel, types)
+        found, most = self._kernel(source, kernel, types, front)
         blocks = max(1, min(most, -(-items // THREADS)))
         given = [arg.argument if isinstance(arg, Struct) else or_null(arg) for arg in args]
         found((blocks,), (THREADS,), given)
@@ -92,12 +95,15 @@ class Cuda:
         landed: np.ndarray[Any, Any] = self.landing[: array.nbytes]
         return landed
 
-    def _kernel(self, source: str, kernel: str, types: str) -> tuple[Any, int]:
-        """Return a kernel and the blocks of its largest grid."""
-        key = source, kernel, types
+    def _kernel(self, source: str, kernel: str, types: str, front: str = "") -> tuple[Any, int]:
+        """Return a kernel, of a source with a text in front, and the blocks of its largest grid."""
+        key = source, kernel, types, front
         known = None if self.kernels.substituted else self.launched.get(key)
         if known is None:
-            found = self.kernels.get(source, kernel, types)
+            if front:
+                found = self.kernels.written(source, expression(kernel, types), front)
+            else:
+                found = self.kernels.get(source, kernel, types)
             known = found, min(self.kernels.resident_blocks(found, THREADS), MOST_BLOCKS)
             if not self.kernels.substituted:
                 self.launched[key] = known

@@ -284,14 +284,14 @@ __global__ void MANY_BLOCKS lay_out_rows(const Batch b, i64 n, i64 rows, Row* sp
       n,
       [=](i64 v) {
         const i64 length = length_of(v);
-        return classes ? laid_out(class_for(length, b.queued), b.queued) : length;
+        return classes ? laid_out(class_for(length, b.queued, b.least), b.queued) : length;
       },
       [=](i64 v, i64 sum, i64) {
         if (v == n) b.counts->frontier = sum;
         if (offsets) offsets[v] = sum;
         if (offsets || v == n) return;
         const i64 length = length_of(v);
-        if (classes) classes[v] = class_for(length, b.queued);
+        if (classes) classes[v] = class_for(length, b.queued, b.least);
         spans[v] = {sum, sum + length};
       },
       b.partials, barrier);

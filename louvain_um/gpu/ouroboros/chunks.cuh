@@ -1,9 +1,13 @@
-// Ouroboros' memory: chunks of 8 KiB with a header each, those free, and the pages free on one.
+// Ouroboros' memory: chunks with a header each, those free, and the pages free on one. Sizes are those
+// of `HeapShape` in dynamic/stores/ouro_heap.py, which defines them in front where they are others.
 #pragma once
 #include "semaphore.cuh"
 
 #ifndef OUROBOROS_CHUNK
 #define OUROBOROS_CHUNK 8192
+#endif
+#ifndef OUROBOROS_PAGE
+#define OUROBOROS_PAGE 16
 #endif
 #ifndef OUROBOROS_ENTRIES
 #define OUROBOROS_ENTRIES (OUROBOROS_CHUNK / 4)
@@ -11,13 +15,14 @@
 
 namespace ouroboros {
 
-constexpr u32 CHUNK = OUROBOROS_CHUNK, HEADER = 128, STRIDE = CHUNK + HEADER;
-constexpr u32 LEAST = 16, MOST_PAGES = CHUNK / LEAST, MASKS = (MOST_PAGES + 31) / 32;
+constexpr u32 CHUNK = OUROBOROS_CHUNK, LEAST = OUROBOROS_PAGE;
+constexpr u32 MOST_PAGES = CHUNK / LEAST, MASKS = (MOST_PAGES + 31) / 32;
+constexpr u32 HEADER = (40 + 4 * MASKS + 127) / 128 * 128, STRIDE = CHUNK + HEADER;
 // Entries of a queue that lie in one chunk.
 constexpr u32 ENTRIES = OUROBOROS_ENTRIES;
 
 __device__ constexpr u32 log2_of(u32 x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
-// Pages of class k take 16 · 2^k bytes.
+// Pages of class k take LEAST · 2^k bytes.
 constexpr u32 CLASSES = log2_of(MOST_PAGES) + 1;
 
 __device__ __forceinline__ u32 bytes_of(u32 size_class) { return LEAST << size_class; }

@@ -5,8 +5,8 @@
 //     if (numbers) { ...; heap.free(numbers); }
 //   }
 //
-// Pages of 16 bytes to 8 KiB, powers of two, are cut from chunks; a queue per size leads to those
-// that are free. It is a ring (S), or lies in chunks itself, found through an array (VA) or along
+// Pages of 16 bytes to 8 KiB (OUROBOROS_PAGE, OUROBOROS_CHUNK), powers of two, are cut from chunks; a
+// queue per size leads to those that are free. It is a ring (S), or lies in chunks itself, found through an array (VA) or along
 // links (VL); it holds pages (P), or chunks with free pages (C). (Winter, Mlakar, Parger,
 // Steinberger: Ouroboros, ICS 2020.) Free pages for which a queue has no room are marked in their
 // chunk's header, and the chunk is put on a stack: no page is lost.
@@ -258,7 +258,7 @@ struct Ouroboros {
   ouroboros::Control* control;
 
   // Returns memory of at least so many bytes, aligned to 16; null if there is none, or for 0 or
-  // more than 8 KiB.
+  // more than a chunk has.
   __device__ void* malloc(unsigned long long bytes) const {
     using namespace ouroboros;
     if (bytes == 0 || bytes > CHUNK) return nullptr;

@@ -28,8 +28,9 @@ from tests.dynamic.test_batches import REFUSED
 from tests.gpu.algorithms.emulated_algorithms import emulate
 from tests.gpu_emulated.emulated_device import Emulated, on_device
 
-OPTIONS = ("bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=3")
-LINKED = (*OPTIONS, "bump", "pages", "vine", "bal", "bal:block=2")
+CHAINED = ("bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=3")
+OPTIONS = (*CHAINED, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536")
+LINKED = (*CHAINED, "bump", "pages", "vine", "bal", "bal:block=2")
 
 
 @dataclass(frozen=True)

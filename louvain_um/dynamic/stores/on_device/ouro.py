@@ -3,7 +3,7 @@
 The kernels of a batch are those of `rows`; what differs is where rows lie. Threads take pages of
 4·2ᵏ arcs side by side before a batch is merged, and free afterwards those that rows left. A batch
 for which the heap lacks a page gives back what it took, and rebuilds the store in a larger heap, or
-is refused. Rows longer than a page of 8 KiB lie behind the heap, by prefix sum.
+is refused. Rows longer than a chunk lie behind the heap, by prefix sum.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import numpy as np
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic.contiguous import CAPACITIES, NO_PAGE, capacities_for
 from louvain_um.dynamic.ouroboros import (
-    CHUNK,
     LEAST_BYTES,
-    MOST_CHUNKS,
-    PAGE_BYTES,
-    STRIDE,
+    LEAST_CHUNKS,
     VARIANTS,
     Ouroboros,
+    most_chunks,
 )
 from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, with_free
 from louvain_um.dynamic.stores.on_device.store import Rebuilt
+from louvain_um.dynamic.stores.ouro_heap import HeapShape
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, RowLengths
 from louvain_um.errors import MemoryBudgetError
@@ -35,41 +34,41 @@ from louvain_um.gpu.dynamic.pool import Pool
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
 
-QUEUED: Final = 2 * len(PAGE_BYTES) - 1
-"""Classes below this are pages of the heap; of these only the even ones, 4·2ᵏ arcs."""
-
-CHUNK_ARCS: Final = CHUNK // 4
-
 OTHER_CHUNKS: Final = 32
-"""Chunks in addition to full ones: queues begin with ten, and each size may leave one begun."""
+"""Chunks in addition to full ones: a queue begins with one, and each size may leave one begun."""
 
 QUEUE_BYTES: Final = 256
-"""Bytes of rings and tables for each chunk, or more."""
+"""Bytes of rings and tables for each chunk of 8 KiB or less, or more."""
 
 FIXED_BYTES: Final = 1 << 17
 """Bytes of a heap's counters and of the shortest rings and tables, or more."""
 
 
-PLACES: Final = np.concatenate([CAPACITIES[:QUEUED:2], CAPACITIES[QUEUED:]])
-"""Arcs that pages hold: of the heap up to `CHUNK_ARCS`, then of those behind it."""
+def classes_of(shape: HeapShape) -> tuple[int, int]:
+    """Return which classes are pages of the heap, but for odd ones, which hold no 4·2ᵏ arcs."""
+    return 2 * (shape.page // 16).bit_length() - 2, 2 * (shape.chunk // 16).bit_length() - 1
 
 
-def heap_chunks(queued: int, spare: int, room: float) -> int:
+def heap_chunks(shape: HeapShape, queued: int, spare: int, room: float) -> int:
     """Return the chunks of a heap for pages of so many arcs."""
-    return spare + -(-int(room * queued) // CHUNK_ARCS)
+    return spare + -(-int(room * queued) // (shape.chunk // 4))
 
 
-def heap_bytes(chunks: int) -> int:
+def heap_bytes(shape: HeapShape, chunks: int) -> int:
     """Return the bytes of a heap of so many chunks."""
-    return max(LEAST_BYTES, FIXED_BYTES + chunks * (STRIDE + QUEUE_BYTES))
+    each = shape.stride + max(1, shape.chunk // 8192) * QUEUE_BYTES
+    least = max(LEAST_BYTES, LEAST_CHUNKS * shape.stride)
+    return max(least, (FIXED_BYTES + chunks * each + 3) // 4 * 4)
 
 
-def _parts(rows: RowLengths) -> tuple[int, int]:
+def _parts(rows: RowLengths, shape: HeapShape) -> tuple[int, int]:
     """Return the places of a new heap for the rows, and of those that lie behind it."""
-    room = capacities_for(rows.lengths, PLACES)
-    queued = room <= CHUNK_ARCS
-    chunks = heap_chunks(rows.total(room * queued), OTHER_CHUNKS, ROOM)
-    return heap_bytes(chunks) // 4, rows.total(room * ~queued)
+    least, queued = classes_of(shape)
+    places = np.concatenate([CAPACITIES[least:queued:2], CAPACITIES[queued:]])
+    room = capacities_for(rows.lengths, places)
+    inside = room <= shape.chunk // 4
+    chunks = heap_chunks(shape, rows.total(room * inside), OTHER_CHUNKS, ROOM)
+    return heap_bytes(shape, chunks) // 4, rows.total(room * ~inside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,21 +92,33 @@ class DeviceOuro(DeviceRows):
     taken: int
     """Arcs that the pages of rows have room for."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        sizes = {name: options.pop(name) for name in ("chunk", "page") if name in options}
+        self.shape = HeapShape(**sizes)
+        self.least, self.queued = classes_of(self.shape)
+        self.name = ":".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
+        super().__init__(*arguments, **options)
+
     @classmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+    def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        heap, behind = _parts(rows)
+        heap, behind = _parts(rows, HeapShape(**options))
         return item * (heap + behind), ROW_BYTES * rows.vertices
 
     @classmethod
-    def most_places(cls, rows: RowLengths) -> int:
+    def most_places(cls, rows: RowLengths, **options: Any) -> int:
         """Return the places of the pool at most, free ones included, if rebuilds fit the budget."""
-        heap, behind = _parts(rows)
+        heap, behind = _parts(rows, HeapShape(**options))
         return heap + with_free(behind)
 
     def batch_fields(self) -> dict[str, int]:
         """Return what kernels of a batch read of the store; see `Batch` in batch.cuh."""
-        return {**super().batch_fields(), "queued": QUEUED, "in_place": UNLIMITED}
+        return {
+            **super().batch_fields(),
+            "queued": self.queued,
+            "least": self.least,
+            "in_place": UNLIMITED,
+        }
 
     def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
         """Take memory and pages for a batch; return the store in a new heap if this one is full."""
@@ -122,7 +133,7 @@ class DeviceOuro(DeviceRows):
         crowded = free > max(MOST_FREE * behind, LEAST_FREE)
         # About as much again; else batches go on where the store lies, while they fit there.
         fits = self.budget is None or self._bytes(2 * frontier) + self.row_bytes <= self.budget
-        full = self.taken + counts["taken"] > self.heap.chunks * CHUNK_ARCS
+        full = 4 * (self.taken + counts["taken"]) > self.heap.chunks * self.shape.chunk
         if full or (crowded and fits):
             return self._rebuilt(changes)
         self._afford(frontier + counts["room"], self.weights)
@@ -147,12 +158,14 @@ class DeviceOuro(DeviceRows):
         assert (lengths[held] <= sizes).all(), "a row is too long"
         limits = np.append(begins[held][1:], self.frontier)
         assert (begins[held] + sizes <= limits).all(), "pages overlap"
-        queued = classes[held] < QUEUED
+        queued = classes[held] < self.queued
         assert ((begins[held] < self.heap.nbytes // 4) == queued).all(), "a row is out of place"
         assert self.taken == sizes[queued].sum(), "pages of the heap do not add up"
-        pages = np.bincount(classes[held][queued], minlength=QUEUED)
+        pages = np.bincount(classes[held][queued], minlength=self.queued)
         assert not pages[1::2].any(), "a page is no power of two"
-        assert self.heap.statistics().used_pages == tuple(pages[::2].tolist()), "pages are lost"
+        assert not pages[: self.least].any(), "a page is smaller than the smallest"
+        used = tuple(pages[self.least :: 2].tolist())
+        assert self.heap.statistics().used_pages == used, "pages are lost"
         behind = self.frontier - self.heap.nbytes // 4
         assert self.free_arcs == behind - sizes[~queued].sum(), "free pages do not add up"
 
@@ -181,8 +194,9 @@ class DeviceOuro(DeviceRows):
         """Take pages for the rows of a batch: all of them, or none."""
         rows = counts["rows"]
         self.device.launch(
-            "queued", "take_pages", self.heap.struct, rows, batch, self.heap.handle, np.int64(rows)
-        )
+            "queued", "take_pages", self.heap.struct, rows, batch, self.heap.handle,
+            np.int64(rows), front=self.shape.front,
+        )  # fmt: skip
         if self.read_counts()["lacking"] == 0:
             return True
         self._free_pages(batch, rows, undo=True)
@@ -193,6 +207,7 @@ class DeviceOuro(DeviceRows):
         self.device.launch(
             "queued", "free_pages", self.heap.struct, rows, batch, self.heap.handle,
             np.int64(rows), np.int64(undo), np.int64(self.heap.nbytes // 4),
+            front=self.shape.front,
         )  # fmt: skip
 
     def _follow(self) -> None:
@@ -216,7 +231,8 @@ class DeviceOuro(DeviceRows):
             if n:
                 self.device.launch(
                     "queued", "place_rows", heap.struct, n, self.counts, heap.handle, np.int64(n),
-                    np.int64(QUEUED), np.int64(shift), laid.classes, laid.spans,
+                    np.int64(self.queued), np.int64(shift), laid.classes, laid.spans,
+                    front=self.shape.front,
                 )  # fmt: skip
             before, lacking = lacking, self.read_counts()["lacking"]
             if lacking == before:
@@ -241,18 +257,20 @@ class DeviceOuro(DeviceRows):
         """Return a new pool that begins with a heap, with room to grow if that fits the budget."""
         present = laid.places + (self.frontier if self.pool else 0)
         for room in (ROOM, 1.0):
-            chunks = heap_chunks(laid.queued, spare, room)
-            nbytes = heap_bytes(chunks)
+            chunks = heap_chunks(self.shape, laid.queued, spare, room)
+            nbytes = heap_bytes(self.shape, chunks)
             if self.budget is None or self._bytes(present + nbytes // 4) <= self.budget:
                 break
-        if chunks > MOST_CHUNKS:
-            most = MOST_CHUNKS * STRIDE
+        if chunks > most_chunks(self.shape):
+            most = most_chunks(self.shape) * self.shape.stride
             raise MemoryBudgetError(nbytes, most, [("heap", nbytes)], "use store='rows'")
         self._afford(present + nbytes // 4, self.weights)
         kind = None if self.weights is None else self.weights.dtype
         pool = self._new_pool(nbytes // 4 + laid.places, kind)
         memory = pool.arrays[0][: nbytes // 4].view(np.uint8)
-        return pool, Ouroboros(nbytes, self.variant, memory=memory, device=self.device)
+        sizes = {"chunk": self.shape.chunk, "page": self.shape.page}
+        heap = Ouroboros(nbytes, self.variant, memory=memory, device=self.device, **sizes)
+        return pool, heap
 
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays, and its heap."""

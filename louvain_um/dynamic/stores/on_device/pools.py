@@ -24,8 +24,10 @@ class Device(PoolDevice, Protocol):
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         """Return how many threads of a kernel are resident at once, at most."""
 
-    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
-        """Run a kernel with a thread per item, at most as many as are resident."""
+    def launch(
+        self, source: str, kernel: str, types: str, items: int, *args: Any, front: str = ""
+    ) -> None:
+        """Run a kernel, with a text before its source, by a thread per item if all are resident."""
 
     def address(self, array: Any) -> int:
         """Return where an array is; 0 for None."""

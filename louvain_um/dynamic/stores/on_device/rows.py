@@ -59,15 +59,15 @@ class DeviceRows(DeviceStore):
     paged: ClassVar[bool] = True
 
     @classmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+    def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
         places = rows.total(capacities_for(rows.lengths) if cls.paged else rows.lengths)
         return item * places, ROW_BYTES * rows.vertices
 
     @classmethod
-    def most_places(cls, rows: RowLengths) -> int:
+    def most_places(cls, rows: RowLengths, **options: Any) -> int:
         """Return the places of the pool at most, free ones included, if rebuilds fit the budget."""
-        places = cls.sizes(rows, 1)[0]
+        places = cls.sizes(rows, 1, **options)[0]
         return with_free(places) if cls.paged else places
 
     def _most_in_place(self) -> int:

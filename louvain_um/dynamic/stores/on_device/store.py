@@ -90,13 +90,13 @@ class DeviceStore(DevicePools, ABC):
 
     @classmethod
     @abstractmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+    def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
 
     @classmethod
-    def most_places(cls, rows: RowLengths) -> int:
+    def most_places(cls, rows: RowLengths, **options: Any) -> int:
         """Return the places of the pool at most, free ones included, if rebuilds fit the budget."""
-        return cls.sizes(rows, 1)[0]
+        return cls.sizes(rows, 1, **options)[0]
 
     @abstractmethod
     def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
