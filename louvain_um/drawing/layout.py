@@ -37,6 +37,13 @@ SMALLEST = 0.008
 """Smallest radius of a circle, on paper of width 2."""
 
 
+UNIFORM_WIDTH = 0.8
+"""Width of lines of one weight, in points."""
+
+MANY_LINES = 1000
+"""Lines above which they are drawn thinner."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
     """Circles and lines of a drawn graph."""
@@ -48,6 +55,13 @@ class Drawing:
     ends: NDArray[np.int64]
     weights: NDArray[np.float64]
     left_out: str = ""
+
+    @property
+    def widths(self) -> NDArray[np.float64]:
+        """Widths of lines, in points: by weight where that differs, less where lines are many."""
+        if not len(self.weights) or self.weights.min() == self.weights.max():
+            return np.full(len(self.weights), UNIFORM_WIDTH)
+        return 0.4 + 2.6 * self.weights * min(1.0, (MANY_LINES / len(self.weights)) ** 0.5)
 
 
 def drawable(graph: Graph) -> bool:

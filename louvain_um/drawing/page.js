@@ -35,7 +35,7 @@ function draw() {
     const b = view.to[k], same = view.community[a] === view.community[b];
     pen.globalAlpha = faint(a) && faint(b) ? .05 : clear;
     pen.strokeStyle = same ? view.colour[a] : edge;
-    pen.lineWidth = .6 + 3 * view.weight[k];
+    pen.lineWidth = view.width[k];
     pen.beginPath(); pen.moveTo(X(a), Y(a)); pen.lineTo(X(b), Y(b)); pen.stroke();
   });
   view.x.forEach((_, i) => {

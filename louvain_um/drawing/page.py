@@ -79,7 +79,7 @@ def _view(drawing: Drawing) -> dict[str, Any]:
         "name": drawing.names,
         "from": drawing.ends[:, 0].tolist(),
         "to": drawing.ends[:, 1].tolist(),
-        "weight": drawing.weights.round(3).tolist(),
+        "width": (1.2 * drawing.widths).round(3).tolist(),
     }
 
 

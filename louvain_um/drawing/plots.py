@@ -86,6 +86,10 @@ def _missing() -> LouvainUmError:
     )
 
 
+UNDER_NAMES: Final = {"facecolor": "white", "edgecolor": "none", "alpha": 0.6, "pad": 0.4}
+"""What keeps names readable over lines; they stay text in SVG files."""
+
+
 def _draw(ax: Any, drawing: Drawing) -> None:
     """Draw circles and lines."""
     from matplotlib.collections import EllipseCollection, LineCollection
@@ -94,10 +98,11 @@ def _draw(ax: Any, drawing: Drawing) -> None:
     joined = drawing.communities[ends[:, 0]]
     inside = joined == drawing.communities[ends[:, 1]]
     colours = [colour(c) if same else FAINT for c, same in zip(joined, inside, strict=True)]
-    widths = 0.4 + 2.6 * drawing.weights
     alpha = float(np.clip(0.7 - len(ends) / 20_000, 0.2, 0.7))
     ax.add_collection(
-        LineCollection(list(at[ends]), linewidths=widths, colors=colours, alpha=alpha, zorder=1)
+        LineCollection(
+            list(at[ends]), linewidths=drawing.widths, colors=colours, alpha=alpha, zorder=1
+        )
     )
     ax.add_collection(
         EllipseCollection(
@@ -126,6 +131,7 @@ def _draw(ax: Any, drawing: Drawing) -> None:
             color="white" if large else INK,
             zorder=3,
             parse_math=False,
+            bbox=None if large else UNDER_NAMES,
         )
     if len(at):
         low, high = (at - drawing.radii[:, None]).min(0), (at + drawing.radii[:, None]).max(0)

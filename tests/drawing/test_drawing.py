@@ -218,6 +218,18 @@ def test_more_communities_than_a_dendrogram_can_show_are_refused():
         result.plot("dendrogram")
 
 
+def test_lines_are_as_wide_as_their_weights_say_and_thinner_the_more_there_are():
+    def widths(edges, weights):
+        graph = lu.Graph.from_edges(np.arange(edges), np.arange(edges) + 1, weights)
+        return draw_vertices(graph, lu.louvain(graph, device="cpu"), 0).widths
+
+    assert set(widths(5, None)) == {0.8}
+    assert widths(0, None).tolist() == []
+    few, many = widths(5, [1, 2, 3, 4, 5]), widths(1400, np.arange(1400) % 5 + 1)
+    assert (np.diff(few) > 0).all()
+    assert few.max() == 3 > many.max()
+
+
 def test_sums_of_negative_weights_have_circles_and_places():
     graph = lu.Graph.from_edges([0, 1], [1, 2], [-1, 4], kind="signed")
     result = lu.louvain(graph, objective="signed", device="cpu")
