@@ -58,7 +58,8 @@ class Finding:
 
     def __str__(self) -> str:
         if self.value in ("high", "low"):
-            return f"{self.column} {self.value} ({self.inside:.3g}, {self.overall:.3g} overall)"
+            inside, overall = (f"{float(f'{x:.3g}'):,.12g}" for x in (self.inside, self.overall))
+            return f"{self.column} {self.value} ({inside}, {overall} overall)"
         if np.isnan(self.p):
             return f"{self.column}: {self.value}"
         return f"{self.column} {self.value} ({self.inside:.0%}, {self.overall:.0%} overall)"

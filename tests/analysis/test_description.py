@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import louvain_um as lu
+from louvain_um.analysis.description import Finding
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +109,10 @@ def test_the_command_prints_a_line_for_each_community(tmp_path):
     words = ["detect", f"{tmp_path}/g.txt", "--device", "cpu", "--nodes", f"{tmp_path}/n.csv"]
     shown = CliRunner().invoke(app, words).stdout
     assert "0: side left (100%, 50% overall)" in shown
+
+
+def test_numbers_are_written_with_three_digits_and_no_exponent():
+    finding = Finding(
+        community=0, column="turnover", value="low", inside=2534.6, overall=0.12345, p=0
+    )
+    assert str(finding) == "turnover low (2,530, 0.123 overall)"

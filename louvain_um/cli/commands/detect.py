@@ -282,7 +282,9 @@ def detect(
     elif output is None:
         show_result(result, compiling, top)
     if described is not None and not json:
+        echo("")
         for community, label in enumerate(described.labels[:top]):
             echo(f"{community}: {label or 'nothing distinguishes it'}")
     if tested is not None and not json:
+        echo("")
         echo(str(tested))
