@@ -45,8 +45,6 @@ __all__ = [
     "Cuda", "advance", "atomic_add", "atomic_max", "atomic_min", "filter", "segmented_intersection",
 ]  # fmt: skip
 
-EMPTY = 0xFFFFFFFF
-
 
 def advance(
     graph: Any,
@@ -111,19 +109,17 @@ def advance(
     xp, engine, rows = side_of(graph, frontier, arguments)
     given, sums = taken(arguments, xp), returns == "sums"
     functor = Functor.of("visit", ("u", "v", "w", "arc"), visit, given, sums=sums)
-    items = vertices_of(frontier, rows.n_vertices, xp)
     if sums:
+        items = vertices_of(frontier, rows.n_vertices, xp)
         return engine.sum_arcs(functor, given, rows, items, whole=frontier is None)
-    before = xp.zeros(len(items) + 1, np.int64)
-    if balanced or returns == "all":
-        xp.cumsum(rows.ends[items] - rows.begins[items], out=before[1:])
-    out = xp.full(int(before[-1]), EMPTY, np.uint32) if returns == "all" else None
-    marks = xp.zeros(rows.n_vertices, np.bool_) if returns == "unique" else None
-    if len(items):
-        engine.visit_arcs(functor, given, rows, items, before, balanced, out, marks)
-    if marks is not None:
-        return xp.flatnonzero(marks).astype(np.uint32)
-    return None if out is None else out[out != EMPTY]
+    later = xp is not np and returns != "all" and not rows.linked
+    items = vertices_of(frontier, rows.n_vertices, xp, later=later)
+    if not len(items):
+        return xp.empty(0, np.uint32) if returns else None
+    try:
+        return engine.visit_arcs(functor, given, rows, items, balanced, returns)
+    except IndexError:
+        return vertices_of(frontier, rows.n_vertices, xp)  # which says what is wrong
 
 
 def filter(
@@ -246,8 +242,11 @@ def side_of(
     return np, host, rows_of(graph, linked=linked)
 
 
-def vertices_of(given: Any, n: int, xp: Any) -> Any:
-    """Return vertices as uint32, all if None; refuse what is outside 0 … n − 1."""
+def vertices_of(given: Any, n: int, xp: Any, *, later: bool = False) -> Any:
+    """Return vertices as uint32, all if None; refuse what is outside 0 … n − 1.
+
+    `later` passes over uint32, which kernels check, too.
+    """
     if given is None:
         return xp.arange(n, dtype=np.uint32)
     items = array_of(given, xp)
@@ -255,6 +254,8 @@ def vertices_of(given: Any, n: int, xp: Any) -> Any:
         return items.astype(np.uint32)
     if items.dtype.kind not in "iu":
         raise GraphError(f"vertices must be whole numbers, not {items.dtype}")
+    if later and items.dtype == np.uint32:
+        return xp.ascontiguousarray(items)
     low = int(items.min()) if items.dtype.kind == "i" else 0
     high = int(items.max())
     if low < 0 or high >= n:

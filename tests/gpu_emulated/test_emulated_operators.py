@@ -1,6 +1,7 @@
 """Functors of users as CUDA, emulated: operators do with them what they do on the CPU."""
 
 import ctypes
+import itertools
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.algorithms.functors import Functor, taken
 from louvain_um.algorithms.operators import Cuda, advance, filter, segmented_intersection
-from louvain_um.errors import OptionError
+from louvain_um.errors import GraphError, OptionError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms.functors import written
 from louvain_um.gpu.algorithms.launch import DeviceRows
@@ -349,6 +350,12 @@ def test_what_goes_wrong_ends_in_one_line(device):
     ):  # fmt: skip
         with pytest.raises(OptionError, match=message):
             filter(there, None, function, x)
+    case = user_functors.CASES[0]
+    given = user_functors.arguments_of(case, 64, device)
+    for kind, balanced in itertools.product((np.int64, np.uint32), (False, True)):
+        wrong = device.asarray(np.array([3, 99], kind))
+        with pytest.raises(GraphError, match="99 is no vertex"):
+            advance(there, wrong, case.function, *given, balanced=balanced)
     with pytest.raises(OptionError, match="contiguous"):
         filter(there, None, PICKED[0], device.asarray(np.arange(128))[::2])
     with pytest.raises(OptionError, match=r"argument 1 is ndarray; pass numbers .* of cupy"):

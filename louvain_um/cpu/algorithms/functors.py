@@ -29,6 +29,8 @@ sum_row: Final = inlined(operators.sum_row.py_func)
 KEPT: Final = 64
 """Functors whose kernels are kept."""
 
+EMPTY: Final = 0xFFFFFFFF
+
 ANSWERS: Final = types.Boolean, types.Integer, types.Float
 
 
@@ -63,16 +65,22 @@ def atomic_max(array, index, value):
     return intrinsics.atomic_max(array, at, value) if value > old else old
 
 
-def visit_arcs(functor, arguments, rows, frontier, before, balanced, out, marks):
-    """Call a functor for the arcs of a frontier; see operators.cu."""
+def visit_arcs(functor, arguments, rows, frontier, balanced, returns):
+    """Call a functor for the arcs of a frontier; return what `advance` does."""
+    before = np.zeros(len(frontier) + 1, np.int64)
+    if balanced or returns == "all":
+        np.cumsum(rows.ends[frontier] - rows.begins[frontier], out=before[1:])
+    out = np.full(before[-1] if returns == "all" else 0, EMPTY, np.uint32)
+    marks = np.zeros(rows.n_vertices if returns == "unique" else 0, np.bool_)
     many = before[-1] > SERIAL_ARCS or (not balanced and len(frontier) > ROWS)
     threads = parallel.default_threads() if many else 1
-    none = np.empty(0, np.uint32)
     _run(
         functor, "over_arcs" if balanced else "over_rows", threads, arrays(rows), frontier, before,
-        np.zeros(1, np.int64), arguments, none if out is None else out,
-        np.empty(0, np.bool_) if marks is None else marks,
+        np.zeros(1, np.int64), arguments, out, marks,
     )  # fmt: skip
+    if returns == "unique":
+        return np.flatnonzero(marks).astype(np.uint32)
+    return out[out != EMPTY] if returns else None
 
 
 def sum_arcs(functor, arguments, rows, frontier, *, whole):

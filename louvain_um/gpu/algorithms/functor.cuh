@@ -5,6 +5,7 @@
 
 #define DIVISOR 1  // a divisor of 0
 #define OUTSIDE 2  // a place outside an array
+#define ABSENT 3   // a vertex of a frontier that is none
 #define INLINE __device__ __forceinline__
 
 // Types of numbers: what they are in arithmetic, with what bits integers wrap around, and in quotients.

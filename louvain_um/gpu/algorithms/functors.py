@@ -13,7 +13,7 @@ import numpy as np
 
 from louvain_um.errors import KernelCompileError, OptionError
 from louvain_um.events import announce
-from louvain_um.gpu.algorithms.launch import NULL, DeviceRows
+from louvain_um.gpu.algorithms.launch import CONTROL_WORDS, NULL, STATE_WORDS, DeviceRows
 from louvain_um.gpu.algorithms.translation import Translation, UntranslatableError
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.launch import THREADS
@@ -27,20 +27,42 @@ KEPT: Final = 64
 """Functors whose C++ is kept."""
 
 FAULTS: Final = {1: "divides by 0", 2: "reads or writes outside an array"}
+ABSENT: Final = 3
+
+EMPTY: Final = 0xFFFFFFFF
 
 
 def visit_arcs(
-    functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, frontier: Any, before: Any,
-    balanced: bool, out: Any, marks: Any,
-) -> None:  # fmt: skip
-    """Call a functor for the arcs of a frontier; see operators.cu."""
+    functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, frontier: Any, balanced: bool,
+    returns: str | None,
+) -> Any:  # fmt: skip
+    """Call a functor for the arcs of a frontier; return what `advance` does. See operators.cu.
+
+    Launches and waits of the host take longer than arcs do in most steps: one kernel does all that
+    needs no memory of a size that is not known before.
+    """
+    import cupy
+
+    scanned = returns == "all" or (balanced and rows.linked > 0)
+    before, out, marks = cupy.empty(len(frontier) + 1, np.int64), NULL, NULL
+    if scanned:
+        before[0] = 0
+        cupy.cumsum(rows.ends[frontier] - rows.begins[frontier], out=before[1:])
+    if returns == "all":
+        out = cupy.full(int(before[-1]), EMPTY, np.uint32)
+    elif returns:
+        out = cupy.empty(rows.n_vertices, np.uint32)
+        marks = cupy.zeros(rows.n_vertices, np.bool_)
     if balanced and rows.linked:
         rows = listed(rows, frontier)
-    _launch(
+    found = _launch(
         functor, f"visit_arcs<{rows.types}, {rows.kind}, Functor>", rows.argument(), frontier,
-        np.int64(len(frontier)), np.int64(balanced), packed(arguments),
-        NULL if out is None else out, NULL if marks is None else marks, before,
+        np.int64(len(frontier)), np.int64(balanced), np.int64(scanned), packed(arguments), out,
+        marks, before,
     )  # fmt: skip
+    if returns == "all":
+        return out[out != EMPTY]
+    return out[:found] if returns else None
 
 
 def sum_arcs(
@@ -103,8 +125,8 @@ def visit_common(functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, pai
     return counts
 
 
-def _launch(functor: Any, name: str, *arguments: Any) -> None:
-    """Launch a kernel with a functor, and a place for faults behind its arguments."""
+def _launch(functor: Any, name: str, *arguments: Any) -> int:
+    """Launch a kernel with a functor, and a control block last; return what it found."""
     import cupy
 
     try:
@@ -113,12 +135,15 @@ def _launch(functor: Any, name: str, *arguments: Any) -> None:
         raise functor.refused(str(error)) from None
     except KernelCompileError as error:
         raise functor.refused(line_of(error)) from None
-    fault = cupy.zeros(1, np.int32)
-    blocks = kernels.resident_blocks(kernel, THREADS)
-    kernel((blocks,), (THREADS,), (*arguments, fault))
-    found = int(fault[0])
-    if found:
-        raise functor.failed(FAULTS[found])
+    control = cupy.zeros(CONTROL_WORDS, np.uint64)
+    blocks, partials = kernels.resident_blocks(kernel, THREADS), control[STATE_WORDS:]
+    kernel((blocks,), (THREADS,), (*arguments, control, partials))
+    fault, found = control[:2].tolist()
+    if fault == ABSENT:
+        raise IndexError("a frontier has a vertex that is none")
+    if fault:
+        raise functor.failed(FAULTS[fault])
+    return int(found)
 
 
 def line_of(error: KernelCompileError) -> str:

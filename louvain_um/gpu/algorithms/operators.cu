@@ -1,6 +1,5 @@
 // The operators of users: `Functor`, what is done with an arc, a vertex or a common neighbour, is
-// written in front of this text. All are launched on whole devices. *fault: 0 before, and after if
-// nothing went wrong.
+// written in front of this text. All are launched on whole devices.
 #include "functor.cuh"
 #include "linked_rows.cuh"
 
@@ -11,15 +10,29 @@ struct Functor {
 };
 #endif
 
-// Visits the arcs of a frontier: by ranges of equal arcs, or each row by one thread, in order. out:
-// null, or EMPTY for each arc, in which the k-th arc's target is written if the functor answers yes.
-// marks: null, or false for each vertex, in which such targets are marked instead. before[i]: arcs of
-// items before the i-th, for `balanced` and `out`.
+// Zero before. What went wrong, if anything did, and how many vertices were found.
+struct OperatorState {
+  u64 fault, found;
+  Barrier barrier;
+};
+static_assert(sizeof(OperatorState) <= STATE_BYTES, "the control block holds it");
+
+// Visits the arcs of a frontier: by ranges of equal arcs, or each row by one thread, in order. marks:
+// null, or false for each vertex; then `out` gets the targets for which the functor answers yes, once
+// each, ascending. Else out is null, or EMPTY for each arc, and such targets are written at their
+// arcs. before: items + 1 numbers, what comes before each item; `scanned`: whether they are there.
+// They are needed for `balanced`, and for places in `out`. partials: one per block.
 template <class W, template <class> class Rows, class F>
 __global__ void BOUNDS visit_arcs(Rows<W> rows, const u32* frontier, i64 items, i64 balanced,
-                                  F functor, u32* out, bool* marks, const i64* before,
-                                  int* fault) {
+                                  i64 scanned, F functor, u32* out, bool* marks, i64* before,
+                                  OperatorState* state, i64* partials) {
   int mine = 0;
+  auto there = [&](u32 u) { return !fails(u >= rows.n, ABSENT, mine); };
+  if (balanced && !scanned) {
+    auto length = [&](i64 i) { return there(frontier[i]) ? rows.length(frontier[i]) : 0; };
+    grid_scan<i64>(items, length, before, partials, &state->barrier);
+    grid_sync(&state->barrier);
+  }
   auto visit = [&](u32 u, i64 arc, i64 k) {
     const u32 v = rows.targets[arc];
     if (!functor(mine, u, v, i64(rows.weight(arc)), arc)) return;
@@ -33,22 +46,32 @@ __global__ void BOUNDS visit_arcs(Rows<W> rows, const u32* frontier, i64 items, 
   } else {
     for (i64 i = grid_thread(); i < items; i += grid_threads()) {
       const u32 u = frontier[i];
+      if (!there(u)) continue;
       const i64 length = rows.length(u);
       auto row = rows.walk(u);
       for (i64 k = 0; k < length; ++k) {
         if (k) row.forward(1);
-        visit(u, row.entry(), before[i] + k);
+        visit(u, row.entry(), scanned ? before[i] + k : 0);
       }
     }
   }
-  if (mine) *fault = mine;
+  if (mine) state->fault = mine;
+  if (!marks) return;
+  grid_sync(&state->barrier);
+  grid_scan_to<i64>(
+      rows.n, [=](i64 v) { return i64(((volatile bool*)marks)[v]); },
+      [=](i64 v, i64 sum, i64 marked) {
+        if (marked) out[sum] = v;
+        if (v == rows.n) state->found = sum;
+      },
+      partials, &state->barrier);
 }
 
 // sums[i]: what the functor returns for the arcs of row i, of vertex frontier[i], in the order of
 // `fold_rows`.
 template <class W, template <class> class Rows, class F>
 __global__ void BOUNDS sum_arcs(Rows<W> rows, const u32* frontier, F functor, double* sums,
-                                int* fault) {
+                                OperatorState* state) {
   int mine = 0;
   fold_rows(
       rows, 0.0, [&](i64) { return true; },
@@ -57,7 +80,7 @@ __global__ void BOUNDS sum_arcs(Rows<W> rows, const u32* frontier, F functor, do
       },
       [](double a, double b) { return __dadd_rn(a, b); },
       [&](i64 i, double total) { sums[i] = __dadd_rn(total, 0.0); });
-  if (mine) *fault = mine;
+  if (mine) state->fault = mine;
 }
 
 // Lists the blocks of a frontier's rows, a thread per row, for `ListedRows`.
@@ -76,10 +99,10 @@ __global__ void BOUNDS list_blocks(LinkedRows<Unweighted> rows, const u32* front
 // kept[i]: whether the functor keeps item i.
 template <class F>
 __global__ void BOUNDS keep_items(const u32* frontier, i64 items, F functor, bool* kept,
-                                  int* fault) {
+                                  OperatorState* state) {
   int mine = 0;
   for (i64 i = grid_thread(); i < items; i += grid_threads()) kept[i] = functor(mine, frontier[i]);
-  if (mine) *fault = mine;
+  if (mine) state->fault = mine;
 }
 
 // Calls visit(c) for the common neighbours c of two vertices, one per lane. Whole warps call.
@@ -143,7 +166,7 @@ __device__ __forceinline__ void visit_shared(const LinkedRows<W>& rows, u32 a, u
 // Visits the common neighbours of pairs, a warp per pair, and counts them. pairs: 2 * count vertices.
 template <template <class> class Rows, class F>
 __global__ void BOUNDS visit_common(Rows<Unweighted> rows, const u32* pairs, i64 count, F functor,
-                                    i64* counts, int* fault) {
+                                    i64* counts, OperatorState* state) {
   int mine = 0;
   for (i64 p = grid_thread() / WARP; p < count; p += grid_threads() / WARP) {
     const u32 a = pairs[2 * p], b = pairs[2 * p + 1];
@@ -155,5 +178,5 @@ __global__ void BOUNDS visit_common(Rows<Unweighted> rows, const u32* pairs, i64
     found = warp_sum(found);
     if (lane_index() == 0) counts[p] = found;
   }
-  if (mine) *fault = mine;
+  if (mine) state->fault = mine;
 }
