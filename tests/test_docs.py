@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 
@@ -201,6 +202,30 @@ def test_results_are_made_from_the_records(monkeypatch):
         ["A", "x %", "y %"], ["1", "2.0", "–"], ["2", "4.0", "–"], ["median", "3.0", "–"],
         ["largest", "4.0", "–"],
     ]  # fmt: skip
+
+
+def test_charts_of_results_show_every_point_and_the_front(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    records = importlib.import_module("records")
+    rows = [
+        {"g": "a", "p": "ours, fast", "s": 0.1, "q": 0.5},
+        {"g": "a", "p": "ours, best", "s": 2, "q": 0.9},
+        {"g": "a", "p": "other", "s": 10, "q": 0.7},
+        {"g": "b", "p": "other", "s": 1, "q": 0.4},
+        {"g": "b", "p": "<new>", "s": None, "q": None},
+    ]
+    panels = records.by_panel(rows, "g", "s", "q", "p")
+    assert panels["a"]["ours"] == [(0.1, 0.5, "fast"), (2, 0.9, "best")]
+    drawn = ElementTree.fromstring(records.fronts(panels, ("Time (s)", "Quality")))
+    titles = [each.text for each in drawn.iter("title")]
+    assert titles == [
+        "ours fast: 0.1, 0.5000", "ours best: 2, 0.9000", "other : 10, 0.7000", "other : 1, 0.4000",
+    ]  # fmt: skip
+    # Two of the first panel's points are ahead: a step up between them.
+    front = next(each for each in drawn.iter("polyline") if "stroke-dasharray" in each.attrib)
+    assert len(front.attrib["points"].split()) == 3
+    words = {each.text for each in drawn.iter("text")}
+    assert {"a", "b", "ours", "other", "fast", "best", "Time (s)", "Quality"} <= words
 
 
 def test_formats_and_machines_are_documented():

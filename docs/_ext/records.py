@@ -13,13 +13,28 @@ expression over a row's values (also `row`, and `record`, the whole file) and, p
 With `spread`, the last column is repeated for each value of that name, which its heading shows in
 place of ``{}``; rows that agree in all other columns are one row then. `summary` adds the median
 and the largest value of each spread column.
+
+A second directive draws a chart of points, one panel for each value of a name:
+
+    :::{fronts} peers results
+    :panels: graph
+    :x: seconds | Time (s)
+    :y: modularity | Modularity
+    :series: peer
+    :::
+
+The part of a series' name after a comma names a point of it; points of a series are joined, and a
+line behind them is the front that no other point beats in both, less of x and more of y.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Iterable
+from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +163,117 @@ class Record(Directive):
         return [as_nodes(cells), nodes.paragraph("", note, nodes.literal("", f"{name}.json"))]
 
 
+COLOURS = ("#d1495b", "#2e6fba", "#3a9d6e", "#e08e2b", "#8561b5", "#5b6770", "#b04fa0", "#9b6a3c")
+WIDTH, HEIGHT, ACROSS = 340, 230, 2
+LEFT, RIGHT, TOP, BOTTOM = 52, 70, 26, 34
+"""Pixels of a panel, how many lie side by side, and margins around its points."""
+
+LEAST_SPAN = 0.002
+"""What the height of a panel stands for at least: smaller differences are seeds'."""
+
+Point = tuple[float, float, str]
+"""A point of a series: x, y and a name."""
+
+
+def fronts(panels: dict[str, dict[str, list[Point]]], titles: tuple[str, str]) -> str:
+    """Return a chart as SVG, x in decades; `panels` have points by series."""
+    names = list(dict.fromkeys(name for series in panels.values() for name in series))
+    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    lines, legend = -(-len(panels) // ACROSS), -(-len(names) // 3)
+    parts = []
+    for number, (title, series) in enumerate(panels.items()):
+        at = f"translate({number % ACROSS * WIDTH} {number // ACROSS * HEIGHT})"
+        parts.append(f'<g transform="{at}">{panel(title, series, colours, titles)}</g>')
+    for number, (name, colour) in enumerate(colours.items()):
+        x, y = LEFT + number % 3 * 215, lines * HEIGHT + 14 + number // 3 * 18
+        parts.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{colour}"/>{text(x + 9, y, name)}')
+    size = f"0 0 {ACROSS * WIDTH} {lines * HEIGHT + 18 * legend + 6}"
+    style = "font-family:sans-serif;font-size:11px;fill:currentColor;max-width:100%"
+    return f'<svg viewBox="{size}" role="img" style="{style}">{"".join(parts)}</svg>'
+
+
+def text(x: float, y: float, words: str, anchor: str = "start") -> str:
+    """Return words at a place."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def panel(
+    title: str, series: dict[str, list[Point]], colours: dict[str, str], titles: tuple[str, str]
+) -> str:
+    """Return one panel."""
+    points = [point for each in series.values() for point in each]
+    low, high = (math.log10(way(x for x, *_ in points)) for way in (min, max))
+    top = max(y for _, y, _ in points)
+    floor = min(top - LEAST_SPAN, *(y for _, y, _ in points))
+    wide, tall = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across = (math.log10(x) - low) / (high - low or 1)
+        return LEFT + wide * across, TOP + tall * (1 - (y - floor) / (top - floor or 1))
+
+    def path(along: Iterable[tuple[float, float]], style: str) -> str:
+        steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in along)
+        return f'<polyline points="{steps}" fill="none" {style}/>'
+
+    parts = [text(WIDTH / 2 - 10, 14, title, "middle")]
+    for decade in range(math.ceil(low), math.floor(high) + 1):
+        x, _ = place(10.0**decade, floor)
+        parts.append(path([(x, TOP), (x, TOP + tall)], 'stroke="currentColor" opacity="0.15"'))
+        parts.append(text(x, TOP + tall + 14, f"{10.0**decade:g}", "middle"))
+    for y in (floor, top):
+        parts.append(text(LEFT - 6, place(10**low, y)[1] + 4, f"{y:.4f}", "end"))
+    parts += [text(LEFT + wide / 2, HEIGHT - 6, titles[0], "middle"), text(4, TOP - 8, titles[1])]
+    best = sorted((x, -y) for x, y, _ in points)
+    best = [p for i, p in enumerate(best) if all(p[1] < other[1] for other in best[:i])]
+    ahead = [place(x, -y) for x, y in best]
+    corners = [step for a, b in pairwise(ahead) for step in (a, (b[0], a[1]))] + ahead[-1:]
+    parts.append(path(corners, 'stroke="currentColor" opacity="0.3" stroke-dasharray="4 3"'))
+    for name, along in series.items():
+        there = [place(x, y) for x, y, _ in along]
+        parts.append(path(there, f'stroke="{colours[name]}" opacity="0.6"'))
+        for (x, y), (seconds, value, word) in zip(there, along, strict=True):
+            about = escape(f"{name} {word}: {seconds:.3g}, {value:.4f}")
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colours[name]}">')
+            parts.append(f"<title>{about}</title></circle>{text(x + 6, y + 4, word)}")
+    return "".join(parts)
+
+
+class Fronts(Directive):
+    """Inserts a chart of a record's points."""
+
+    required_arguments = 2
+    option_spec = {  # noqa: RUF012
+        "panels": directives.unchanged_required,
+        "x": directives.unchanged_required,
+        "y": directives.unchanged_required,
+        "series": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Return the chart."""
+        rows = rows_at(load(self.arguments[0]), self.arguments[1])
+        (x, across), (y, up) = (
+            [part.strip() for part in self.options[axis].split("|")] for axis in ("x", "y")
+        )
+        drawn = fronts(
+            by_panel(rows, self.options["panels"], x, y, self.options["series"]), (across, up)
+        )
+        return [nodes.raw("", drawn, format="html")]
+
+
+def by_panel(
+    rows: Iterable[Row], panels: str, x: str, y: str, series: str
+) -> dict[str, dict[str, list[Point]]]:
+    """Return points by panel and series; rows without one of both values are none."""
+    found: dict[str, dict[str, list[Point]]] = {}
+    for row in rows:
+        if row.get(x) is None or row.get(y) is None:
+            continue
+        name, _, word = row[series].partition(", ")
+        found.setdefault(row[panels], {}).setdefault(name, []).append((row[x], row[y], word))
+    return found
+
+
 def as_nodes(cells: list[list[str]]) -> nodes.table:
     """Return a table of texts."""
     width = len(cells[0])
@@ -166,4 +292,5 @@ def as_nodes(cells: list[list[str]]) -> nodes.table:
 def setup(app: Any) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("record", Record)
+    app.add_directive("fronts", Fronts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
