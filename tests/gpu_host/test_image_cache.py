@@ -94,6 +94,12 @@ def test_the_cpu_is_always_there():
         pass
 
 
+@pytest.fixture(autouse=True)
+def looked_for_anew(monkeypatch):
+    """Look for the driver's library in every call."""
+    monkeypatch.setattr(device, "library", device.library.__wrapped__)
+
+
 def test_without_a_driver_auto_is_the_cpu_and_cuda_an_error(monkeypatch):
     def missing(name):
         raise OSError(name)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -132,21 +133,28 @@ def _start(device: str) -> None:
     with suppress(Exception):
         _, _, number = first_of(device).partition(":")
         capabilities()
-        driver, context = ctypes.CDLL(LIBRARY), ctypes.c_void_p()
+        driver, context = library(), ctypes.c_void_p()
         # By ctypes, which lets other threads import meanwhile; CuPy shares the primary context.
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), int(number or 0))
         importlib.import_module("cupy")
         importlib.import_module("cuda.bindings.nvrtc")
 
 
+@cache
+def library() -> Any:
+    """Return the driver's library, None without one: to look for it takes as long as a small run."""
+    with suppress(OSError):
+        return ctypes.CDLL(LIBRARY)
+    return None
+
+
 def capabilities() -> list[tuple[int, int]]:
     """Return the compute capability of each visible device."""
-    try:
-        driver: Any = ctypes.CDLL(LIBRARY)
-    except OSError:
+    driver = library()
+    if driver is None:
         raise DeviceUnavailableError(
             "no NVIDIA driver on this machine; install one or use device='cpu'"
-        ) from None
+        )
     status = driver.cuInit(0)
     count, value = ctypes.c_int(0), ctypes.c_int(0)
     if status == 0:
