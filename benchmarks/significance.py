@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import machine, save
@@ -33,21 +34,26 @@ def main() -> None:
     device = "cuda" if on_gpu() else "cpu"
     rows = []
     for name, graph in graphs_of(given.arcs).items():
-        found = lu.louvain(graph, device=device)
-        first = lu.significance(found, graphs=2, device=device)
-        begin = time.perf_counter()
-        tested = lu.significance(found, graphs=given.graphs, device=device)
-        seconds = time.perf_counter() - begin
-        assert np.array_equal(first.null, tested.null[:2])
-        if device == "cuda":
-            here = lu.significance(found, graphs=COMPARED, device="cpu")
-            there = lu.significance(found, graphs=COMPARED, device=device)
-            assert here.summary() == there.summary()
-        size = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
-        result = {"graphs": given.graphs, "seconds": round(seconds, 3), "z": round(tested.z, 1)}
-        rows.append(size | result)
+        rows.append({"graph": name} | measure(graph, given.graphs, device))
         print(*(f"{key} {value}" for key, value in rows[-1].items()), sep="  ", flush=True)
     save("significance", {"machine": machine(), "rows": rows}, given.out, device)
+
+
+def measure(graph: lu.Graph, graphs: int, device: str) -> dict[str, Any]:
+    """Return seconds and z-score of a graph."""
+    found = lu.louvain(graph, device=device)
+    first = lu.significance(found, graphs=2, device=device)
+    begin = time.perf_counter()
+    tested = lu.significance(found, graphs=graphs, device=device)
+    seconds = time.perf_counter() - begin
+    assert np.array_equal(first.null, tested.null[:2])
+    if device == "cuda":
+        here, there = (
+            lu.significance(found, graphs=COMPARED, device=each) for each in ("cpu", device)
+        )
+        assert here.summary() == there.summary()
+    size = {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "graphs": graphs}
+    return size | {"seconds": round(seconds, 3), "z": round(tested.z, 1)}
 
 
 def graphs_of(arcs: int) -> dict[str, lu.Graph]:
