@@ -58,7 +58,10 @@ def _numbers(path: str, table: Any, name: str, kind: Any) -> NDArray[Any]:
 
     groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
     ends = np.cumsum([0, *groups])
-    values = np.empty(ends[-1], kind.to_pandas_dtype())
+    # `to_pandas_dtype` imports pandas in some versions.
+    real, signed = pyarrow.types.is_floating(kind), pyarrow.types.is_signed_integer(kind)
+    letter = "f" if real else "i" if signed else "u"
+    values = np.empty(ends[-1], f"{letter}{kind.bit_width // 8}")
     missing = [0] * len(groups)
 
     def read_some(thread: int, threads: int) -> None:

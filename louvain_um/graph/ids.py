@@ -39,11 +39,13 @@ def narrowed(ids: NDArray[Any]) -> Ids:
         return Ids(np.zeros(0, np.uint32), 0, -1)
     if len(ids) > SMALL and ids.dtype in (np.int64, np.int32) and ids.flags.c_contiguous:
         threads = parallel.default_threads()
-        least, most = np.empty(threads, np.int64), np.empty(threads, np.int64)
+        lows, highs = np.empty(threads, np.int64), np.empty(threads, np.int64)
         values = np.empty(len(ids), np.uint32)
-        parallel.run(_narrow, threads, ids, values, least, most)
-        return Ids(values, int(least.min()), int(most.max()))
-    return Ids(ids.astype(np.uint32, copy=False), int(ids.min()), int(ids.max()))
+        parallel.run(_narrow, threads, ids, values, lows, highs)
+        return Ids(values, int(lows.min()), int(highs.max()))
+    ends = parallel.over_pieces(lambda piece: (int(piece.min()), int(piece.max())), ids)
+    least, most = zip(*ends, strict=True)
+    return Ids(ids.astype(np.uint32, copy=False), min(least), max(most))
 
 
 def vertex_ids(values: ArrayLike, what: str) -> Ids:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core import parallel
 from louvain_um.core.community_sums import (
     community_masses,
     community_weights,
@@ -217,7 +218,15 @@ def parts_of(
 ) -> NDArray[np.int64]:
     """Return the number of connected components of each community."""
     parts = sizes.copy()
-    _join(graph.offsets, graph.targets, labels, parts)
+    parent, members = np.arange(len(labels), dtype=np.uint32), np.zeros(len(labels), np.uint32)
+    largest = np.zeros(len(parts), np.uint32)
+    threads = parallel.default_threads() if len(labels) > parallel.PIECE else 1
+    shares = np.arange(1, threads) * len(labels) // threads
+    bounds = np.concatenate([[0], np.searchsorted(np.cumsum(sizes), shares), [len(sizes)]])
+    parallel.run(
+        _join, threads, bounds, graph.offsets, graph.targets, labels, parent, members, largest,
+        parts,
+    )  # fmt: skip
     return parts
 
 
@@ -291,30 +300,31 @@ FIRST_ARCS = 4
 
 
 @kernel()
-def _join(offsets, targets, labels, parts):
+def _join(t, threads, bounds, offsets, targets, labels, parent, members, largest, parts):
     """Decrement `parts` whenever two components join, by a few arcs of each vertex at first.
 
     Most vertices are then in the largest component of their community. Only the others' rows are
-    read whole, since each arc has its opposite.
+    read whole, since each arc has its opposite. A thread has a range of communities, whose vertices
+    no other joins.
     """
-    n = len(labels)
-    parent = np.empty(n, np.uint32)
+    n, low, high = len(labels), bounds[t], bounds[t + 1]
     for v in range(n):
-        parent[v] = v
+        if low <= labels[v] < high:
+            end = min(offsets[v] + FIRST_ARCS, offsets[v + 1])
+            _join_along(offsets[v], end, v, targets, labels, parent, parts)
     for v in range(n):
-        end = min(offsets[v] + FIRST_ARCS, offsets[v + 1])
-        _join_along(offsets[v], end, v, targets, labels, parent, parts)
-    members = np.zeros(n, np.uint32)
-    largest = np.zeros(len(parts), np.uint32)
+        if low <= labels[v] < high:
+            members[_root(parent, v)] += 1
     for v in range(n):
-        root = _root(parent, v)
-        members[root] += 1
+        if low <= labels[v] < high:
+            most = largest[labels[v]]
+            if labels[most] != labels[v] or members[v] > members[most]:
+                largest[labels[v]] = v
     for v in range(n):
-        if members[v] > members[largest[labels[v]]] or labels[largest[labels[v]]] != labels[v]:
-            largest[labels[v]] = v
-    for v in range(n):
-        if parts[labels[v]] > 1 and _root(parent, v) != _root(parent, largest[labels[v]]):
-            _join_along(offsets[v], offsets[v + 1], v, targets, labels, parent, parts)
+        if low <= labels[v] < high and parts[labels[v]] > 1:
+            root, most = _root(parent, v), _root(parent, largest[labels[v]])
+            if root != most:
+                _join_along(offsets[v], offsets[v + 1], v, targets, labels, parent, parts)
 
 
 @kernel()

@@ -35,6 +35,10 @@ extern "C" void count_ends_as(int blocks, int, i64 edges, const u32* u, const u3
   fibres::launch(blocks, [=] { count_ends(edges, u, v, degrees, counts); });
 }
 
+extern "C" void row_offsets_as(int blocks, int, i64 n, const u32* degrees, i64* offsets, i64* partials, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { row_offsets(n, degrees, offsets, partials, counts); });
+}
+
 extern "C" void scatter_ends_as(int blocks, int, i64 edges, const u32* u, const u32* v, const u64* weights, i64 low, i64 high, const i64* offsets, u32* degrees, u32* targets, u64* out) {
   fibres::launch(blocks, [=] { scatter_ends(edges, u, v, weights, low, high, offsets, degrees, targets, out); });
 }

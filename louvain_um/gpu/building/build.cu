@@ -128,6 +128,12 @@ __global__ void count_ends(i64 edges, const u32* u, const u32* v, u32* degrees,
   add_to(&counts->loops, loops);
 }
 
+// Writes where rows of these degrees begin, and where the last one ends. Cooperative.
+__global__ void row_offsets(i64 n, const u32* degrees, i64* offsets, i64* partials,
+                            BuildCounts* counts) {
+  grid_scan<i64>(n, [=](i64 v) { return (i64)degrees[v]; }, offsets, partials, &counts->barrier);
+}
+
 // Writes each edge into those rows of its ends that are low ... high - 1, from the end of a row; their
 // degrees count down to 0. weights (null: none) go along; without an array of weights, each is 1.
 __global__ void scatter_ends(i64 edges, const u32* u, const u32* v, const u64* weights, i64 low,

@@ -9,6 +9,7 @@ host.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -215,8 +216,7 @@ class Builder:
         degrees = xp.zeros(n, np.uint32)
         for u, v, _ in pieces():
             self._launch("count_ends", len(u), u, v, degrees, counts)
-        raw = xp.zeros(n + 1, np.int64)
-        xp.cumsum(degrees, dtype=np.int64, out=raw[1:])
+        raw = self._offsets(degrees, counts)
         records = int(raw[-1])
         most = max(records, 1) if most_arcs is None else most_arcs
         if most < records and int(degrees.max()) > min(most, self.range_arcs):
@@ -247,8 +247,7 @@ class Builder:
             written += kept
             low = high
         found = self._read(counts)
-        offsets = xp.zeros(n + 1, np.int64)
-        xp.cumsum(degrees, dtype=np.int64, out=offsets[1:])
+        offsets = self._offsets(degrees, counts)
         distinct = int(found["distinct_arcs"]) if weighted else written
         again = records - n_loops - distinct + 2 * (n_loops - int(found["distinct_loops"]))
         if loops is not None:
@@ -379,11 +378,19 @@ class Builder:
         self._launch("narrow", count, weights, out)
         return out
 
+    def _offsets(self, degrees: Any, counts: Any) -> Any:
+        """Return where rows of these degrees begin; `cumsum` would be compiled in each process."""
+        offsets = self.xp.zeros(len(degrees) + 1, np.int64)
+        self._launch("row_offsets", len(degrees), degrees, offsets, self.partials, counts)
+        return offsets
+
     def _range_end(self, raw: Any, low: int, most: int) -> int:
         """Return the row before which a range of at most so many arcs ends; at least one row."""
-        last = self.xp.asarray([int(raw[low]) + most])
-        high = int(self.xp.searchsorted(raw, last, side="right")[0]) - 1
-        return min(max(high, low + 1), len(raw) - 1)
+        n, last = len(raw) - 1, int(raw[low]) + most
+        if int(raw[n]) <= last:
+            return n
+        high = bisect_right(range(n + 1), last, low, key=lambda row: int(raw[row])) - 1
+        return max(high, low + 1)
 
     def _column(self, column: Any) -> Any:
         """Return a column in a type that kernels read, contiguous."""

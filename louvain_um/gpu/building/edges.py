@@ -5,15 +5,22 @@ Sorting takes the host far longer than the bus takes to bring the edges and to r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime.device import is_several, pick
+from louvain_um.gpu.runtime.device import (
+    all_begun,
+    capabilities,
+    in_background,
+    is_several,
+    pick,
+)
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
 
@@ -34,7 +41,8 @@ MOST_SPANS: Final = 32
 """More spans of rows take longer than the host does: all edges are sent again for each."""
 
 
-def rows_made_on(options: Options) -> AbstractContextManager[None]:
+@contextmanager
+def rows_made_on(options: Options) -> Iterator[None]:
     """Let the GPU of a run make the rows of graphs within a block.
 
     Where they do not fit the memory that the run may occupy, spans of rows are made one after the
@@ -43,7 +51,10 @@ def rows_made_on(options: Options) -> AbstractContextManager[None]:
     """
     device, budget = options.device, options.budget
     if device == "cpu" or is_several(device) or budget.fraction is not None:
-        return nullcontext()
+        yield
+        return
+    if "louvain_um.gpu.engine" not in sys.modules:
+        in_background(_import_engine)
 
     def compress(
         u: NDArray[np.uint32],
@@ -56,16 +67,36 @@ def rows_made_on(options: Options) -> AbstractContextManager[None]:
     ) -> rows.Rows:
         made = None
         if len(u) >= LEAST_EDGES:
-            from louvain_um.gpu.building.build import Ends
-
-            made = _made_there(device, budget.nbytes, Ends(u, v, weights), n, summing=summing)
+            made = _made_there(device, budget.nbytes, u, v, weights, n, summing=summing)
         return made or rows.compress(u, v, weights, n, summing=summing, threads=threads)
 
-    return rows_made_by(compress)
+    try:
+        with rows_made_by(compress):
+            yield
+    finally:
+        all_begun()
+
+
+def _import_engine() -> None:
+    """Import CuPy and the engine, on machines with a GPU, while the host reads edges."""
+    capabilities()
+    import cupy  # noqa: F401
+
+    from louvain_um.gpu import engine  # noqa: F401
+    from louvain_um.gpu.runtime.nvrtc import compiler
+
+    compiler()
 
 
 def _made_there(
-    device: str, limit: int | None, ends: Ends, n: int, *, summing: bool
+    device: str,
+    limit: int | None,
+    u: NDArray[np.uint32],
+    v: NDArray[np.uint32],
+    weights: NDArray[np.int64] | None,
+    n: int,
+    *,
+    summing: bool,
 ) -> rows.Rows | None:
     """Return the rows that the device of a run makes; None where it cannot."""
     try:
@@ -76,20 +107,20 @@ def _made_there(
         return None
     from cupy.cuda.memory import OutOfMemoryError
 
-    from louvain_um.gpu.building.build import Builder, LongRowError
+    from louvain_um.gpu.building.build import Builder, Ends, LongRowError
     from louvain_um.gpu.dynamic.cuda import Cuda
     from louvain_um.placement.memory import copies, cuda_calls
 
     with chosen.current():
         free = int(SHARE * cuda_calls.free_memory()[0])
-        weighted = ends.weights is not None
-        sizes = sizes_within(min(free, limit or free), len(ends.u), n, weighted=weighted)
+        weighted = weights is not None
+        sizes = sizes_within(min(free, limit or free), len(u), n, weighted=weighted)
         if sizes is None:
             return None
         there = Cuda()
         try:
             builder = Builder(there, sizes.range_arcs)
-            return rows_by(builder, copies, ends, n, sizes, summing=summing)
+            return rows_by(builder, copies, Ends(u, v, weights), n, sizes, summing=summing)
         except (OutOfMemoryError, LongRowError):
             return None
         finally:

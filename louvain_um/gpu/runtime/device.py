@@ -87,8 +87,7 @@ def first_of(device: str) -> str:
 
 def usable(index: int | None) -> int:
     """Return the number of a CUDA device (None: the current one) that the engine can run on."""
-    if _starting is not None:
-        _starting.join()
+    all_begun()
     known = capabilities()
     if index is not None and index >= len(known):
         visible = "only cuda:0" if len(known) == 1 else f"cuda:0 … cuda:{len(known) - 1}"
@@ -116,33 +115,43 @@ def usable(index: int | None) -> int:
 
 
 def start_early(device: str) -> None:
-    """Start CUDA and import CuPy in the background, while a graph is read; `pick` waits for it."""
-    global _starting
-    if device == "cpu" or _starting is not None or importlib.util.find_spec("cupy") is None:
-        return
-    _starting = Thread(target=_start, args=(device,), name="louvain-um-cuda")
-    _starting.start()
-
-
-_starting: Thread | None = None
-"""What starts CUDA; its imports are over before others begin that they could meet."""
+    """Start the driver and a device's context in the background, while Python has other work."""
+    if device != "cpu":
+        in_background(_start, device)
 
 
 def _start(device: str) -> None:
-    """Initialise the driver and a device's context, then import CuPy; `pick` reports errors."""
-    with suppress(Exception):
-        _, _, number = first_of(device).partition(":")
-        capabilities()
-        driver, context = library(), ctypes.c_void_p()
-        # By ctypes, which lets other threads import meanwhile; CuPy shares the primary context.
-        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), int(number or 0))
-        importlib.import_module("cupy")
-        importlib.import_module("cuda.bindings.nvrtc")
+    """Retain the primary context, which CuPy shares; through ctypes others can import meanwhile."""
+    capabilities()
+    index, context = int(first_of(device).partition(":")[2] or 0), ctypes.c_void_p()
+    library().cuDevicePrimaryCtxRetain(ctypes.byref(context), index)
+
+
+def in_background(step: Callable[..., object], *args: Any) -> None:
+    """Begin what can fail without harm, and what `all_begun` waits for."""
+
+    def run() -> None:
+        with suppress(Exception):
+            step(*args)
+
+    thread = Thread(target=run, name="louvain-um-cuda")
+    with suppress(RuntimeError):  # there may be no room for another thread
+        thread.start()
+        _beginning.append(thread)
+
+
+_beginning: list[Thread] = []
+
+
+def all_begun() -> None:
+    """Wait for what began in the background, so that its imports never meet others."""
+    while _beginning:
+        _beginning.pop().join()
 
 
 @cache
 def library() -> Any:
-    """Return the driver's library, None without one: to look for it takes as long as a small run."""
+    """Return the driver's library, None without one; looking for it takes long, so once."""
     with suppress(OSError):
         return ctypes.CDLL(LIBRARY)
     return None

@@ -184,6 +184,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 "shorten",
                 "narrow",
                 "count_ends",
+                "row_offsets",
                 "scatter_ends",
                 "row_keys",
                 "keep_arcs",
