@@ -47,6 +47,25 @@ def test_plans_are_what_stores_hold(library, store, weighted):
         assert held.row_bytes <= size.store_bytes[1]
 
 
+def test_blocks_in_reserve_take_a_share_of_the_budget(library):
+    budget, n = 4 << 20, 2000
+    g, host, rng = DynamicGraph(n), DynamicGraph(n), np.random.default_rng(4)
+    on_device(g, Emulated(library, 2), "vine:reserve=50:block=4", budget=budget)
+    held = g.memory.held_bytes
+    assert 0.45 * budget < held < 0.5 * budget
+    for _ in range(8):
+        ends = tuple(rng.integers(0, n, (2, 20_000)))
+        g.apply(insert=ends)
+        host.apply(insert=ends)
+        g.check()
+        blocks = g.memory.held_bytes // (4 * g._store.words)
+        used = int(g._store._state()["cut"])
+        assert 5 * used <= 4 * blocks, "more than four fifths are in use"
+    assert g.digest() == host.digest()
+    with pytest.raises(OptionError, match="on the CPU"):
+        DynamicGraph(3, store="vine:reserve=50")
+
+
 @pytest.mark.parametrize(
     ("n", "blocks"), [*((n, blocks) for n in (3, 256, 700) for blocks in (1, 3)), (70_000, 3)]
 )

@@ -37,7 +37,11 @@ HEAP: Final = {"chunk": CHUNKS, "page": PAGES}
 OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
     "bump": {"page": (32, 64, 128, 256)},
     "pages": {"page": (32, 64, 128, 256), "order": ("any", "sorted")},
-    "vine": {"block": tuple(range(1, 129)), "ahead": tuple(range(1001))},
+    "vine": {
+        "block": tuple(range(1, 129)),
+        "ahead": tuple(range(1001)),
+        "reserve": tuple(range(1, 91)),
+    },
     "bal": {"block": tuple(range(2, 129)), "order": ("any", "sorted")},
     **{name: HEAP for name in STORES if name.startswith("ouro-")},
 }
@@ -70,7 +74,9 @@ def store_class(store: str, device: str = "cpu") -> Any:
         A name of `STORES`, and options of it (`OPTIONS`) behind colons: ``"pages:page=128"``.
         `page` is the bytes of a page or block, of Ouroboros those of the smallest, and `chunk`
         those of a chunk; `block` is the targets in a block, `order` whether pages are sorted after
-        each batch, `ahead` the blocks in reserve at the beginning, in percent of those in use.
+        each batch, `ahead` the blocks in reserve at the beginning, in percent of those in use,
+        `reserve` the share of a GPU's free memory, or of `device_budget`, that all blocks take
+        then, in percent; plans leave it out.
     device : str
 
     Raises

@@ -26,6 +26,7 @@ from louvain_um.dynamic.stores.store import (
     given,
     offsets_of,
 )
+from louvain_um.errors import OptionError
 
 SMALL = 1 << 10
 """Rows below which a second thread costs more than it saves."""
@@ -40,6 +41,9 @@ class LinkedStore(Blocks):
     """Blocks of the longest row that there has been."""
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
+        if "reserve" in options:
+            remedy = "reserve=… is of a GPU's memory: use device='cuda', or ahead=…"
+            raise OptionError("store", self.name, remedy, problem=f"{self.name} is on the CPU")
         self.threads, self.budget = threads, budget
         self.weighted = rows.weights is not None
         self.moved_bytes = 0

@@ -167,6 +167,14 @@ class DeviceLinked(Blocks, DeviceStore):
         rest = np.delete(self.device.get(self.ring), places)
         assert (rest == NONE).all(), "the queue has a number too many"
 
+    def _begun(self, used: int) -> int:
+        """Return the blocks to hold with so many in use; of a new store, those of `reserve`."""
+        least, share = self.blocks_begun(used, self.options), int(self.options.get("reserve", 0))
+        if share == 0 or self.pool is not None:
+            return least
+        free = self.device.free_bytes() if self.budget is None else self.budget - self.row_bytes
+        return max(least, share * free // 100 // self._bytes(self.words))
+
     def _held_for(self, held: int, used: int) -> int:
         """Return the blocks to hold with so many in use."""
         return held_for(held, used) if self.blocks_begun(0, self.options) else max(held, used)
@@ -258,7 +266,7 @@ class DeviceLinked(Blocks, DeviceStore):
         """Return the store with the arcs of compressed rows, in the order of the vertices."""
         xp, n = self.xp, len(offsets) - 1
         firsts = self._prefix(-(-(offsets[1:] - offsets[:-1]) // self.width))
-        places = self.blocks_begun(int(firsts[-1]), self.options) * self.words
+        places = self._begun(int(firsts[-1])) * self.words
         self._afford(places + (self.frontier if self.pool else 0), self.weights)
         pool = self._new_pool(places, None if weights is None else weights.dtype)
         new_targets, new_weights = self._arrays(pool)

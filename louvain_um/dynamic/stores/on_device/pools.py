@@ -41,6 +41,9 @@ class Device(PoolDevice, Protocol):
     def read(self, array: Any) -> Any:
         """Copy a few bytes to the host; they are valid until the next call."""
 
+    def free_bytes(self) -> int:
+        """Return how much of the device's memory is free."""
+
     def errors(self) -> AbstractContextManager[None]:
         """Turn what the arrays' library raises within a block into errors of this package."""
 
