@@ -73,8 +73,8 @@ class _Seen:
         kernels = np.flatnonzero(kind == Kind.KERNEL)
         kernels = kernels[np.argsort(time[kernels], kind="stable")]
         self.kernels, self.seconds = events["kernel"][kernels], events["duration"][kernels] / 1e9
-        rows = np.isin(kind, (Kind.HTOD, Kind.DTOH, Kind.GPU_FAULT_GROUP, Kind.CPU_FAULT))
-        rows = np.flatnonzero(rows & (events["address"] != 0) & (cause != Cause.EVICTION))
+        managed = np.isin(kind, (Kind.HTOD, Kind.DTOH, Kind.GPU_FAULT_GROUP, Kind.CPU_FAULT))
+        rows = np.flatnonzero(managed & (events["address"] != 0) & (cause != Cause.EVICTION))
         rows = rows[np.argsort(time[rows], kind="stable")]
         self.kind, self.asked = kind[rows], cause[rows] == Cause.USER
         self.came = np.isin(self.kind, (Kind.HTOD, Kind.GPU_FAULT_GROUP))

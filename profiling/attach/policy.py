@@ -18,10 +18,11 @@ import numpy as np
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Budget
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.policy import Kind, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
-from louvain_um.placement.program.solver import solve
+from louvain_um.placement.program.solver import fits, solve
 from louvain_um.profiling.access.plans import program_of
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.attach.records import Records
@@ -41,6 +42,11 @@ MOST_TEXT: Final = 1 << 16
 
 DECIDE: Final = 0xFFFFFFFF
 """Number of the library's question that asks for a decision, instead of a call stack's."""
+
+
+LEAST_GAIN: Final = 1.25
+"""How many times faster the host's side has to be where everything fits the device: accesses are
+declared, once for each launch, and may be more, or at random, which costs most over the bus."""
 
 
 def check(policy: Policy) -> None:
@@ -173,7 +179,15 @@ def decide(session: SessionData, machine: Machine, budget: str | None, name: str
     free = session.metadata.get("free_bytes") or machine.bytes_for_runs
     allowed = Budget.parse(budget).resolve(program.peak_bytes)
     limit = min(free, machine.bytes_for_runs, *(() if allowed is None else (allowed,)))
-    found = solve(ProgramCost(program=program, machine=machine), limit)
+    cost = ProgramCost(program=program, machine=machine)
+    whole = {a.name: Placement("device" if a.on_device else "prefetched") for a in arrays}
+    if fits(program, whole, limit):
+        found = solve(cost, limit)
+        if cost.seconds(found) > cost.seconds(whole) / LEAST_GAIN:
+            found = whole
+    else:  # the driver gives each array whole blocks
+        ends = sum(-array.nbytes % BLOCK for array in arrays if not array.on_device)
+        found = solve(cost, max(0, limit - ends))
     # Managed memory stays managed: its advice brings it to the same side.
     managed: Mapping[str, Kind] = {"device": "prefetched", "pinned": "host_mapped"}
     placements = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -60,6 +61,7 @@ def run(
             folder, policy=socket, guarded=not allow_driver_eviction,
             decides=advice is not None and advice.machine is not None,
         )  # fmt: skip
+        begun = time.perf_counter()
         try:
             with passing_on() as children:
                 child = subprocess.Popen(list(command), executable=path, env=variables)
@@ -70,12 +72,14 @@ def run(
                 f"{command[0]}: cannot be run ({(error.strerror or str(error)).lower()}); check "
                 "that it is a program for this machine"
             ) from None
-        return _ended(folder, code, child.pid, command, advice)
+        seconds = time.perf_counter() - begun
+        return _ended(folder, code, child.pid, command, advice, seconds)
 
 
 def _ended(
-    folder: Path, code: int, process: int, command: Sequence[str], advice: Advice | None
-) -> Ended:
+    folder: Path, code: int, process: int, command: Sequence[str], advice: Advice | None,
+    seconds: float,
+) -> Ended:  # fmt: skip
     found = []
     for file in sorted(folder.glob("*.record")):
         with suppress(LouvainUmError):
@@ -89,6 +93,7 @@ def _ended(
         program=Path(command[0]).name,
         policy=advice.policy.name if advice is not None else None,
         exit_code=code,
+        process_seconds=seconds,
         graph={"name": Path(command[0]).name},
     )
     notes = advice.notes if advice is not None else ()

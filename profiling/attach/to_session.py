@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -55,7 +55,7 @@ def session_of(records: Records, **metadata: Any) -> Session:
             "seconds": max(0, end - origin) / 1e9,
             "complete": records.complete,
             "sources": {"cupti": memory, "launches": "modelled", "tracer": NOT_TRACED},
-            "inputs": sorted(_inputs(events, owners, lifetimes)),
+            "inputs": sorted(_inputs(events, owners, lifetimes, launches)),
             "memory_kinds": kinds,
             "about_sources": {
                 "cupti": {"events": len(events), "dropped": records.dropped},
@@ -201,10 +201,21 @@ def _launches(
 
 
 def _inputs(
-    events: EventTable, owners: NDArray[np.int32], lifetimes: tuple[Lifetime, ...]
+    events: EventTable,
+    owners: NDArray[np.int32],
+    lifetimes: tuple[Lifetime, ...],
+    launches: Sequence[Launch],
 ) -> set[str]:
-    """Return arrays that the host wrote: bytes of them migrated or were copied to the device."""
-    came = np.isin(events["kind"], (Kind.HTOD, Kind.CPU_FAULT, Kind.COPY_TO_DEVICE))
+    """Return arrays that the host wrote: they came to the device, or it touched them before that.
+
+    What the host touches only after a kernel are results.
+    """
+    first = dict[str, int]()
+    for launch in reversed(launches):
+        first |= dict.fromkeys(launch.arrays, launch.start_ns)
+    limits = np.array([first.get(life.name, 1 << 62) for life in lifetimes] or [0], np.int64)
+    came = np.isin(events["kind"], (Kind.HTOD, Kind.COPY_TO_DEVICE))
+    came |= (events["kind"] == Kind.CPU_FAULT) & (events["time"] < limits[owners])
     return {lifetimes[number].name for number in np.unique(owners[came & (owners >= 0)]).tolist()}
 
 

@@ -10,18 +10,24 @@ import signal
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
 from louvain_um.profiling.attach import library
-from louvain_um.profiling.attach.accesses import constant_arguments
+from louvain_um.profiling.attach.accesses import Launch, constant_arguments
 from louvain_um.profiling.attach.library import SOURCE
-from louvain_um.profiling.attach.policy import answer
+from louvain_um.profiling.attach.policy import answer, decide
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
+from louvain_um.profiling.attach.to_session import _inputs
+from louvain_um.profiling.session import Lifetime
+from louvain_um.profiling.session.events import EventTable, Kind
 from tests.paths import ROOT
 from tests.profiling.attach.conftest import HERE
 
@@ -131,6 +137,35 @@ def test_auto_writes_a_policy_that_reads_back(three, stand_in, tmp_path):
     again = stand_in.attach(*arguments, "--", stand_in.program, "three")
     assert again.returncode == 1
     assert "--force" in again.stderr
+
+
+def test_where_all_fits_the_host_has_to_gain_by_far(three):
+    session = load(three[0])
+    found = decide(session, H200, None, "mine")
+    assert {str(where) for where in found.groups.values()} == {"prefetched"}
+    assert found.groups.keys() == {READ, TABLE, OUT}
+    # An array's last page takes a block: where that is one too many, less goes to the device.
+    lives = [
+        replace(life, nbytes=life.nbytes + 4096 * (life.name == TABLE))
+        for life in session.lifetimes
+    ]
+    found = decide(replace(session, lifetimes=tuple(lives)), H200, str(129 * MB), "mine")
+    held = [
+        -(-found.placement_in(life.name, life.group).on_device * life.nbytes // (2 * MB))
+        for life in lives if life.name in (READ, TABLE, OUT)
+    ]  # fmt: skip
+    assert sum(held) <= 129 // 2
+
+
+def test_what_the_host_touches_only_after_a_kernel_is_no_input():
+    lives = [
+        Lifetime(name=name, group=name, address=at << 30, nbytes=4096, start_ns=0, end_ns=99)
+        for at, name in enumerate("abc", 1)
+    ]
+    kinds = [Kind.CPU_FAULT, Kind.CPU_FAULT, Kind.HTOD]
+    events = EventTable({"kind": kinds, "time": [5, 25, 15]})
+    launches = [Launch("k", start, start + 5, 1, {"a": False, "b": True}) for start in (10, 30)]
+    assert _inputs(events, np.arange(3, dtype=np.int32), tuple(lives), launches) == {"a", "c"}
 
 
 def decided_in_the_run(stand_in, path, program):
