@@ -292,7 +292,13 @@ def plan_shape(
     elif kind is not None:
         kind = named_kind(kind).name
     shape = replace(shape, kind=kind or "unknown")
-    facts = Facts(kind=kind, skew=skew, source=source, max_degree=shape.max_degree)
+    facts = Facts(
+        kind=kind,
+        skew=skew,
+        source=source,
+        max_degree=shape.max_degree,
+        isolated=shape.isolated,
+    )
     return make_plan(declared_for(shape, memory), memory, machine, budget, facts)
 
 

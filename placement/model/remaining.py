@@ -53,6 +53,7 @@ class Rates:
     clear: float
     hubs: float
     vertex: float
+    idle: float
     level: float
     back: float
     again: float
@@ -191,6 +192,15 @@ class Remaining:
             arcs += level * min(1.0, self.arc_bytes * (level + following) / max(self.limit, 1))
         return self.away * arcs / max(self.work.arcs, 1)
 
+    def idle(self, alone: int) -> float:
+        """Return the seconds that so many vertices without arcs take, which are on each level."""
+        return self.scale * self.rates.idle * alone * self._levels
+
+    @property
+    def _levels(self) -> float:
+        """Levels above 0."""
+        return math.log2(1 + self._vertices[2] / SMALL)
+
     def coarse(self, visits: float) -> float:
         """Return the seconds of levels above 0 with so many visits, without bus and launches."""
         of_vertices = self.scale * self.rates.vertex * self._vertices[1]
@@ -201,7 +211,7 @@ class Remaining:
     @property
     def launches(self) -> float:
         """Seconds of the levels above 0, however small they are."""
-        return self.launch * math.log2(1 + self._vertices[2] / SMALL)
+        return self.launch * self._levels
 
     @property
     def again(self) -> float:
@@ -213,6 +223,7 @@ class Remaining:
             return moving + (rates.uncertainty if self.clear else 1.0) * cycle
         cycle = rates.again * (self.aggregating * self.visit * arcs + self.coarse(1))
         cycle += (1 - rates.back) * self.away + self.coarse_away  # the rest waits in `moving`
+        cycle += self.idle(self.found.isolated)
         if self.clear:
             return moving + rates.uncertainty * cycle
         cycles = CYCLES["leiden"] - 1
@@ -222,7 +233,7 @@ class Remaining:
     def seconds(self) -> float:
         """Seconds of the whole run."""
         later = self.coarse(self.visits) + self.coarse_away + self.launches
-        return self.found.seconds + later + self.again
+        return self.found.seconds + later + self.idle(self.found.isolated) + self.again
 
     def after_cycle(self, spent: float) -> float:
         """Return the seconds of the whole run, if the first cycle took so many."""
@@ -282,7 +293,8 @@ def time_range(
             waited=waited,
         )
         run = Remaining(work=work, limit=limit, arc_bytes=arc_bytes, found=known)
-        later = run.seconds - first
+        cycles = work.kind.methods[work.method].cycles if work.method == "leiden" else 1
+        later = run.seconds - first + cycles * run.idle(work.isolated)
         there = share / kept[1] * away if kept[1] else 0.0
         found.append(first + LATER * later + BUS[at] * there)
     return TimeRange(*found)

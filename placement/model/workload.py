@@ -138,6 +138,7 @@ class Workload:
     visited: float
     source: Source = "host"
     max_degree: int = 0
+    isolated: int = 0
     core_scale: float = 1.0
     bus_scale: float = 1.0
 
@@ -238,6 +239,7 @@ class Facts:
     method: str | None = None
     source: Source = "host"
     max_degree: int | None = None
+    isolated: int = 0
 
 
 def work_for(arrays: Sequence[ArraySpec], machine: Machine, facts: Facts = Facts()) -> Workload:
@@ -256,4 +258,5 @@ def work_for(arrays: Sequence[ArraySpec], machine: Machine, facts: Facts = Facts
         visited=found.visited if facts.visited is None else facts.visited,
         source=facts.source,
         max_degree=facts.max_degree or 0,
+        isolated=facts.isolated,
     )

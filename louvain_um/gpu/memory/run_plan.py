@@ -100,7 +100,10 @@ def plan_shape(
         free = total  # what the driver evicts need not have been free
     on_device = isinstance(graph, DeviceGraph)
     facts = Facts(
-        skew=skew, max_degree=degrees.max_degree, source="device" if on_device else "host"
+        skew=skew,
+        max_degree=degrees.max_degree,
+        isolated=degrees.isolated,
+        source="device" if on_device else "host",
     )
     return make_plan(
         declared_for(shape, options.memory), options.memory, machine, options.budget, facts,
