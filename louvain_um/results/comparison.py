@@ -52,7 +52,7 @@ class Labels:
         return len(self.vertices)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Agreement:
     """Agreement of partitions or covers A and B on the vertices they share.
 
@@ -101,6 +101,12 @@ class Agreement:
         overlap = not math.isnan(self.onmi_mgh)
         return ("onmi_mgh", "onmi_lfk", "omega") if overlap else ("nmi", "ari", "ami")
 
+    def __repr__(self) -> str:
+        measures = ", ".join(f"{name} {getattr(self, name):.4f}" for name in self.measures)
+        one, other = self.communities
+        what = f"{one:,} and {other:,} communities of {self.vertices:,} vertices"
+        return f"Agreement({measures}; {what})"
+
 
 def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     """Compare two partitions, or communities that overlap.
@@ -143,6 +149,8 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     >>> agreement = compare([0, 0, 1, 1], [5, 5, 7, 7])
     >>> agreement.nmi, agreement.identical
     (1.0, True)
+    >>> agreement
+    Agreement(nmi 1.0000, ari 1.0000, ami 1.0000; 2 and 2 communities of 4 vertices)
     >>> agreement = compare([{0, 1, 2}, {2, 3, 4}], [{0, 1, 2}, {3, 4}])
     >>> round(agreement.onmi_mgh, 3), round(agreement.omega, 3)
     (0.716, 0.615)
