@@ -18,6 +18,12 @@ from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.tables import from_columns
 from louvain_um.graph.graph import Graph
 
+SMALL = 2**32 - 1
+"""Integers from this on take 64 bits."""
+
+LEAST_ROWS = 1 << 16
+"""Rows from which a column of integers is read in 32 bits if they fit."""
+
 VERTICES_KEY = b"louvain_um_vertices"
 """Metadata key of the number of vertices, isolated ones included."""
 
@@ -51,8 +57,11 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     return _checked(file, build, "a valid Parquet file")
 
 
-def _numbers(path: str, table: Any, name: str, kind: Any) -> NDArray[Any]:
-    """Return a column of numbers, whose row groups are read side by side."""
+def _numbers(path: str, table: Any, name: str, kind: Any, *, narrow: bool = True) -> NDArray[Any]:
+    """Return a column of numbers, whose row groups are read side by side.
+
+    Integers take 32 bits where they fit, so that ids need not be copied again.
+    """
     import pyarrow
     from pyarrow import parquet
 
@@ -60,8 +69,10 @@ def _numbers(path: str, table: Any, name: str, kind: Any) -> NDArray[Any]:
     ends = np.cumsum([0, *groups])
     # `to_pandas_dtype` imports pandas in some versions.
     real, signed = pyarrow.types.is_floating(kind), pyarrow.types.is_signed_integer(kind)
-    letter = "f" if real else "i" if signed else "u"
-    values = np.empty(ends[-1], f"{letter}{kind.bit_width // 8}")
+    dtype = np.dtype(f"{'f' if real else 'i' if signed else 'u'}{kind.bit_width // 8}")
+    narrow = narrow and dtype.itemsize == 8 and not real and _fits(table.metadata, name)
+    values = np.empty(ends[-1], np.uint32 if narrow else dtype)
+    wide: list[int] = []
     missing = [0] * len(groups)
 
     def read_some(thread: int, threads: int) -> None:
@@ -69,18 +80,36 @@ def _numbers(path: str, table: Any, name: str, kind: Any) -> NDArray[Any]:
         for group in range(thread, len(groups), threads):
             found = mine.read_row_group(group, columns=[name], use_threads=False).column(0)
             missing[group] = found.null_count
-            if not found.null_count:
-                np.concatenate(
-                    [_values(chunk, values.dtype) for chunk in found.chunks] or [values[:0]],
-                    out=values[ends[group] : ends[group + 1]],
-                )
+            if found.null_count:
+                continue
+            place = ends[group]
+            for chunk in found.chunks:
+                part = _values(chunk, dtype)
+                if narrow and len(part) and not 0 <= part.min() <= part.max() < SMALL:
+                    wide.append(group)
+                values[place : place + len(part)] = part
+                place += len(part)
 
     with pyarrow.OSFile(path) as source:
         parallel.run(read_some, max(1, min(parallel.default_threads(), len(groups))))
     pyarrow.default_memory_pool().release_unused()
     if any(missing):
         raise GraphError(f"{sum(missing)} values are missing; drop those rows")
-    return values
+    return _numbers(path, table, name, kind, narrow=False) if wide else values
+
+
+def statistics(metadata: Any, name: str) -> list[Any]:
+    """Return what a file says of the values of a column in each row group; None where nothing."""
+    places = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    found = [group.column(places.index(name)).statistics for group in groups]
+    return [each if each is not None and each.has_min_max else None for each in found]
+
+
+def _fits(metadata: Any, name: str) -> bool:
+    """Return whether a long column claims to hold ids of 32 bits."""
+    found = statistics(metadata, name) if metadata.num_rows >= LEAST_ROWS else []
+    return bool(found) and all(each and 0 <= each.min <= each.max < SMALL for each in found)
 
 
 def _values(chunk: Any, dtype: np.dtype[Any]) -> NDArray[Any]:

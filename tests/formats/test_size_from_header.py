@@ -1,10 +1,17 @@
 import gzip
+import subprocess
+import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError
+from louvain_um.formats import arrow
+from louvain_um.formats.reading_memory import reading_bytes
 from louvain_um.formats.size_from_header import size_from_header
 
 MEASURED = ("dolphins.mtx", "astro-ph.graph", "celegans_metabolic.graph", "cond-mat-2005.npz")
@@ -61,3 +68,77 @@ def test_files_that_are_not_there_are_named(tmp_path, name):
     (tmp_path / "a.unknown").write_text("")
     with pytest.raises(GraphFormatError, match=name.partition(".")[0]):
         size_from_header(tmp_path / name)
+
+
+PEAK = """
+import sys, threading, warnings
+from pathlib import Path
+import louvain_um as lu
+from louvain_um.cli.startup import mmap_large_arrays
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+mmap_large_arrays()
+warnings.simplefilter("ignore")
+lu.read_graph(sys.argv[1])  # loads what reading needs
+found, done = [resident()], threading.Event()
+def follow():
+    while not done.wait(0.002):
+        found.append(resident())
+thread = threading.Thread(target=follow)
+thread.start()
+lu.read_graph(sys.argv[2])
+done.set()
+thread.join()
+print(max(found) - found[0])
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(sys.platform != "linux", reason="resident bytes are read from /proc")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_reading_takes_about_the_memory_that_is_told(tmp_path, ending, weighted):
+    """Within a third, either way."""
+    rng = np.random.default_rng(3)
+    for name, m in (("small", 70_000), ("large", 3_000_000)):
+        columns = {"source": rng.integers(0, m // 20, m), "target": rng.integers(0, m // 20, m)}
+        if weighted:
+            columns["weight"] = rng.random(m)
+        path = tmp_path / f"{name}.{ending}"
+        if ending == "npz":
+            lu.write_graph(path, lu.as_graph(tuple(columns.values())))
+        elif ending == "csv":
+            pyarrow.csv.write_csv(pa.table(columns), path)
+        else:
+            pyarrow.parquet.write_table(pa.table(columns), path)
+    told = reading_bytes(tmp_path / f"large.{ending}")
+    command = [
+        sys.executable,
+        "-c",
+        PEAK,
+        *(tmp_path / f"{n}.{ending}" for n in ("small", "large")),
+    ]
+    taken = int(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert 0.75 * taken <= told <= 1.34 * taken
+
+
+def test_memory_of_reading_is_told_of_files_that_are_known(tmp_path):
+    assert reading_bytes("-") is None
+    assert reading_bytes(tmp_path / "none.csv") is None
+    (tmp_path / "names.csv").write_text("ann,bob\nbob,cid\n")
+    assert reading_bytes(tmp_path / "names.csv") is None
+    (tmp_path / "bad.parquet").write_text("no table")
+    assert reading_bytes(tmp_path / "bad.parquet") is None
+    pyarrow.parquet.write_table(pa.table({"a": ["x"], "b": ["y"]}), tmp_path / "names.parquet")
+    assert reading_bytes(tmp_path / "names.parquet") is None
+
+
+def test_ids_of_columns_that_claim_to_be_small_are_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrow, "LEAST_ROWS", 1)
+    monkeypatch.setattr(arrow, "_fits", lambda metadata, name: True)
+    large = [1, 2**40, 2**32 + 1]
+    pyarrow.parquet.write_table(
+        pa.table({"source": large, "target": [2, 3, 4]}), tmp_path / "a.parquet"
+    )
+    graph = lu.read_graph(tmp_path / "a.parquet")
+    assert graph.names.tolist() == [1, 2, 3, 4, 2**32 + 1, 2**40]

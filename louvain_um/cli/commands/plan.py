@@ -185,7 +185,9 @@ def detect(
 ) -> None:
     """Plan a run of `louvain-um detect`."""
     from louvain_um import planning
+    from louvain_um.formats.reading_memory import reading_bytes
     from louvain_um.options import Budget, Options
+    from louvain_um.placement.units import size as size_text
 
     counts = size_given(graph, vertices, arcs)
     options = placing.checked(peer_memory)
@@ -198,6 +200,7 @@ def detect(
         return planning.plan_shape(shape, memory, budget, machine, kind=kind)
 
     graph_notes: tuple[str, ...] = ()
+    taken = None
     if counts is not None:
         reading.refuse_without_graph(whole=whole)
         shape = planning.shape_of_size(
@@ -209,6 +212,7 @@ def detect(
     else:
         assert graph is not None
         name = "standard input" if graph == "-" else graph
+        taken = reading_bytes(graph, reading.format)
         known = not whole and not reading.chooses_columns
         size = size_in_header(graph, reading.format) if known else None
         if size is not None:
@@ -226,10 +230,11 @@ def detect(
                 "" if whole else ", as it has no header with its size"
             )
     notes = [*graph_notes, *([source_note] if source_note else []), *result.notes]
+    if taken is not None:
+        notes.append(f"reading it takes about {size_text(taken)} of host memory at its peak")
     if printing.json:
-        common.print_json(
-            {**result.to_dict(), "graph": graph, "notes": [with_flags(note) for note in notes]}
-        )
+        found = {"graph": graph, "notes": [with_flags(note) for note in notes]}
+        common.print_json({**result.to_dict(), **found, "reading_bytes": taken})
         return
     if not printing.quiet:
         from louvain_um.cli.plan_tables import print_plan
