@@ -143,7 +143,7 @@ def _settings(
     named = policies if isinstance(policies, str) else _listed("policies", policies, Path, Policy)
     for option, values in (("budgets", given), ("policies", named)):
         if not values:
-            raise OptionError(option, values, "must be one at least")
+            raise OptionError(option, values, "must name at least one")
     both = measured and machines and all(s.record is None for s in subjects)
     return Settings(
         policies=parse_policies(named) if isinstance(named, str) else tuple(named),

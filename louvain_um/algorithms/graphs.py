@@ -74,4 +74,4 @@ def vertex_of(graph: Any, name: Any) -> int:
             if type(other) is type(name) and other == name:
                 return number
         known = f"such as {names.tolist()[0]!r}" if n else "of which there are none"
-    raise GraphError(f"{name!r} is no vertex of the graph; use one of its vertices, {known}")
+    raise GraphError(f"{name!r} is not a vertex of the graph; use one of its vertices, {known}")

@@ -260,7 +260,7 @@ def vertices_of(given: Any, n: int, xp: Any, *, later: bool = False) -> Any:
     high = int(items.max())
     if low < 0 or high >= n:
         wrong = low if low < 0 else high
-        raise GraphError(f"{wrong} is no vertex; vertices are 0 … {n - 1}")
+        raise GraphError(f"{wrong} is not a vertex; vertices are 0 … {n - 1}")
     return xp.ascontiguousarray(items.astype(np.uint32))
 
 
@@ -271,4 +271,6 @@ def array_of(given: Any, xp: Any) -> Any:
     try:
         return xp.asarray(given)
     except ValueError as error:
-        raise GraphError(f"no array of integers ({error}); give entries of one length") from None
+        raise GraphError(
+            f"not an array of integers ({error}); give entries of one length"
+        ) from None

@@ -56,7 +56,7 @@ def pagerank(
     tolerance : float
         Stop when an iteration changes all ranks by no more than this together.
     max_iterations : int
-        Give up after so many iterations.
+        Give up after this many iterations.
     **options
         Where it runs.
     observer : callable, optional
@@ -158,7 +158,7 @@ def spmv(
     Raises
     ------
     GraphError
-        `x` is no vector of one number per vertex, or the object no undirected graph.
+        `x` is not a vector of one number per vertex, or the object no undirected graph.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def bfs(
     Raises
     ------
     GraphError
-        The source is no vertex, or the object no undirected graph.
+        The source is not a vertex, or the object no undirected graph.
 
     References
     ----------
@@ -119,7 +119,7 @@ def sssp(
     Raises
     ------
     GraphError
-        The source is no vertex, or the object no undirected graph; graphs have no negative
+        The source is not a vertex, or the object no undirected graph; graphs have no negative
         weights.
 
     References

@@ -39,7 +39,7 @@ PANELS: Final = {
     "Memory": {
         "plan": "Predict memory, placements and time of a run; needs no GPU.",
         "profile": "Run an algorithm and record accesses, page faults and migrations by array.",
-        "attach": "Run a CUDA program unchanged; record, and place, its memory by call site.",
+        "attach": "Run a CUDA program unchanged; record and place its memory by call site.",
         "report": "Show a recorded run: time, memory traffic, bottleneck and what to try.",
         "simulate": "Simulate policies on a GPU with limited memory; needs no GPU.",
         "sweep": "Run graphs × policies × oversubscription; write tables and a report.",

@@ -56,7 +56,7 @@ Window = Annotated[
     str | None,
     option(
         "N|TIME",
-        "Edges or time that stay, of timed edges: 100000, or 30d.  [default: all]",
+        "Size of the window of timed edges, in edges (100000) or time (30d).  [default: all]",
         callback=lambda window: None if window == "all" else window,
     ),
 ]

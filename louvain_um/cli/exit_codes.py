@@ -98,7 +98,7 @@ def going_on(*, force: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as signal:
-        signal.add_note(f"repeat the command{' without --force' if force else ''} to go on")
+        signal.add_note(f"repeat the command{' without --force' if force else ''} to continue")
         raise
 
 

@@ -215,7 +215,7 @@ def appending(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         problem, remedy = _reason(error, "check the disk")
-        raise LouvainUmError(f"{path}: {problem}; {remedy}, and run again to go on") from error
+        raise LouvainUmError(f"{path}: {problem}; {remedy}, and run again to continue") from error
 
 
 def _reason(error: OSError, remedy: str = "choose another folder") -> tuple[str, str]:

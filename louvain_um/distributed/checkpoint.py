@@ -92,7 +92,7 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LouvainUmError(
-                f"{folder}: cannot be made ({error.strerror}); name another folder for checkpoints"
+                f"{folder}: cannot be created ({error.strerror}); name another folder"
             ) from error
         self._run = json.dumps(found)
         if ranks.rank == 0:

@@ -109,7 +109,9 @@ class DynamicSize:
         if self.device not in ("cuda", "cpu", None):
             raise OptionError("device", self.device, "must be 'cuda' or 'cpu'")
         if self.on_device and not self._has_device:
-            raise OptionError(remedy=f"no device has the store {self.store!r}; use device='cpu'")
+            raise OptionError(
+                remedy=f"the store {self.store!r} does not run on a device; use device='cpu'"
+            )
         if self.follow and not (self.on_device and not device_store(self.store).chained):
             raise OptionError(
                 remedy="following is planned for contiguous rows on a device; use store='rows'"

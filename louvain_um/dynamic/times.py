@@ -137,7 +137,7 @@ def _refuse(
     shown = repr(str(texts.iloc[at]))
     if like.pattern:
         raise file.error(
-            f"time {shown} is no date such as {like.text(0)}; correct it, or pass another "
+            f"time {shown} is not a date such as {like.text(0)}; correct it, or pass another "
             "date_format=… (--date-format)",
             line(at),
         )

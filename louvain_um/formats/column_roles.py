@@ -445,7 +445,7 @@ def _refuse_addresses(names: Sequence[str], rows: Sequence[Sequence[str]]) -> No
         return
     if all(re.fullmatch(r"0x[0-9a-f]+|\d+", row[place], re.I) for row in rows if place < len(row)):
         raise GraphError(
-            f"column {names[place]!r} seems to list addresses of memory, which is no graph; "
+            f"column {names[place]!r} seems to list addresses of memory, which is not a graph; "
             "louvain-um simulate replays such a table if its columns are named time and address; "
             "else name the ends of edges with source=… (--source) and target=… (--target)"
         )
@@ -559,7 +559,7 @@ def _by_contents(free: Sequence[int], rows: Sequence[Sequence[str]]) -> Roles | 
             return Roles(second, third, marker=first)
         if shared and (whole or words[second]):
             raise GraphError(
-                f"each line begins with {columns[first][0]!r}; if this is no end of an edge, pass "
+                f"each line begins with {columns[first][0]!r}; if this is not an edge's end, pass "
                 f"source='{second + 1}', target='{third + 1}', else source='{first + 1}', "
                 f"target='{second + 1}' (--source, --target)"
             )

@@ -186,10 +186,10 @@ def _table(file: GraphFile) -> tuple[str, list[str], list[str], list[list[str]]]
     try:
         rows = _rows(lines) if lines else []
     except csv.Error as error:
-        raise file.error(f"is no table ({error}); check its quotes") from None
+        raise file.error(f"is not a table ({error}); check its quotes") from None
     width = len(rows[1]) if len(rows) > 1 else 0
     if width < 2 or len(rows[0]) not in (width, width - 1):
-        raise file.error("is no table with labels for its rows and columns; correct it")
+        raise file.error("is not a table with labels for its rows and columns; correct it")
     for number, row in enumerate(rows[1:], 2):
         if len(row) != width:
             raise file.error(f"{len(row)} fields instead of {width}; correct the line", number)
@@ -269,7 +269,7 @@ def read_lgl(file: GraphFile, options: ReadOptions) -> Graph:
         if vertex is None:
             raise file.error("a neighbour comes before the first line '# name'; correct it", line)
         if len(words) > 2 or (len(words) == 2 and not NUMBER.fullmatch(words[1])):
-            raise file.error("is no line 'neighbour [weight]'; correct it", line)
+            raise file.error("is not a line 'neighbour [weight]'; correct it", line)
         network.add_edge(vertex, words[0], {"weight": words[1]} if len(words) == 2 else {})
     return from_file(network, options)
 
@@ -319,7 +319,7 @@ def _read_multiline(file: GraphFile, lines: list[tuple[int, str]], options: Read
             continue
         vertex, _, degree = text.rpartition(" ")
         if not vertex or not is_count(degree):
-            raise file.error("is no line 'vertex degree'; correct it", line)
+            raise file.error("is not a line 'vertex degree'; correct it", line)
         left = int(degree)
         network.nodes.setdefault(vertex, {})
     return from_file(network, options)
@@ -346,8 +346,8 @@ def _with_dict(file: GraphFile, text: str, line: int, ids: int) -> tuple[list[st
         data = None
     if not isinstance(data, dict) or len(words) != ids or not all(words):
         raise file.error(
-            "is no line of ids and a dict of attributes such as {'weight': 2}; correct it, or pass "
-            "its format (format=…)",
+            "is not a line of ids and a dict of attributes such as {'weight': 2}; correct it, or "
+            "pass its format (format=…)",
             line,
         )
     return words, data

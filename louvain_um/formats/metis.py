@@ -78,10 +78,14 @@ def _header(file: GraphFile) -> tuple[Header, int]:
         )
     plain = 2 <= len(words) <= 4 and all(w.isascii() and w.isdigit() for w in words)
     if not plain or any(len(word) > 18 for word in words):
-        raise file.error("is no METIS header 'vertices edges [format [weights]]'; correct it", line)
+        raise file.error(
+            "is not a METIS header 'vertices edges [format [weights]]'; correct it", line
+        )
     code = words[2].zfill(3) if len(words) > 2 else "000"
     if len(code) > 3 or set(code) - {"0", "1"}:
-        raise file.error(f"format code {words[2]!r} is none of METIS's (0 … 111); correct it", line)
+        raise file.error(
+            f"format code {words[2]!r} is not one of METIS's (0 … 111); correct it", line
+        )
     n = int(words[0])
     if n > MAX_VERTICES:
         raise file.error(f"{n} vertices; at most {MAX_VERTICES} are supported", line)

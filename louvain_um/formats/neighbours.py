@@ -58,7 +58,7 @@ def united(matrix: Any) -> tuple[Any, str]:
     if rows.nnz and (_pattern(rows).diagonal() > 0).all():
         if (rows.diagonal() == 0).all():
             rows.data[:] = 1
-            note = Uncertain(f"{UNION}; its distances are no weights, so each counts 1")
+            note = Uncertain(f"{UNION}; its distances are not weights, so each counts 1")
         rows.setdiag(0)
         rows.eliminate_zeros()
     if rows.nnz and not 0 <= rows.data.min() <= rows.data.max() <= 1:

@@ -58,7 +58,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             wanted = {"n": "n", "names": "names"} | chosen
             arrays = {key: archive[name] for key, name in wanted.items() if name in members}
             if any(isinstance(array, bytes) for array in arrays.values()):  # as NumPy gives others
-                raise ValueError("a member is no array")
+                raise ValueError("a member is not an array")
         absent = [name for key, name in chosen.items() if name != key and name not in members]
         if "format" in members and not {"u", "v"} <= arrays.keys() and not absent:
             matrix = load_npz(file.seekable())

@@ -164,7 +164,7 @@ def read_dl(file: GraphFile, options: ReadOptions) -> Graph:
                 network.add_edge(vertex(words[0], line), vertex(other, line), {})
             continue
         if len(words) < 2 or (len(words) > 2 and not NUMBER.fullmatch(words[2])):
-            raise file.error("is no edge 'vertex vertex [weight]'; correct it", line)
+            raise file.error("is not an edge 'vertex vertex [weight]'; correct it", line)
         data = {"weight": words[2]} if len(words) > 2 else {}
         network.add_edge(vertex(words[0], line), vertex(words[1], line), data)
     return from_file(network, options)

@@ -157,7 +157,7 @@ def _in_order(graph: Graph, vertices: list[Any], labels: NDArray[Any]) -> NDArra
     except (KeyError, TypeError):
         named = f"such as {names[0]!r}" if len(names) else "of which there are none"
         raise GraphError(
-            f"{shown(vertex)} is no vertex of the graph; use its vertices, {named}"
+            f"{shown(vertex)} is not a vertex of the graph; use its vertices, {named}"
         ) from None
     if (found < 0).any():
         missing = names[int(np.argmin(found))]

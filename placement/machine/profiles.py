@@ -109,7 +109,7 @@ def load_machine(name: str | Path) -> Machine:
     except RecursionError:
         raise LouvainUmError(f"{path}: not a machine profile: nested too deeply") from None
     except UnicodeDecodeError:
-        raise LouvainUmError(f"{path}: not a machine profile: no UTF-8 text") from None
+        raise LouvainUmError(f"{path}: not a machine profile: not UTF-8 text") from None
     except ValueError as error:
         raise LouvainUmError(
             f"{path}: not a machine profile: {error}; name a file that calibrate wrote"

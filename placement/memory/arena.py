@@ -96,7 +96,7 @@ def back(
     if kind == "peer":
         if peer is None:
             raise PlacementError(
-                f"arena {name!r} is to lie on another GPU; name it, as in peer_memory='cuda:1'"
+                f"arena {name!r} is placed on another GPU; name it, as in peer_memory='cuda:1'"
             )
         return Neighbour(name, nbytes, peer)
     if kind == "split" and peer is not None:

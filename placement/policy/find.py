@@ -93,11 +93,11 @@ def read_policy(path: Path) -> Policy:
             remedy=f"{path}: {reason}; name a memory policy or its .toml file"
         ) from None
     except RecursionError:
-        raise OptionError(remedy=f"{path}: is no policy: nested too deeply") from None
+        raise OptionError(remedy=f"{path}: is not a policy: nested too deeply") from None
     except UnicodeDecodeError:
-        raise OptionError(remedy=f"{path}: is no policy: no UTF-8 text") from None
+        raise OptionError(remedy=f"{path}: is not a policy: not UTF-8 text") from None
     except ValueError as error:
-        raise OptionError(remedy=f"{path}: is no policy: {error}") from None
+        raise OptionError(remedy=f"{path}: is not a policy: {error}") from None
     try:
         return _policy(values, path.stem)
     except OptionError as error:
@@ -107,7 +107,7 @@ def read_policy(path: Path) -> Policy:
 def _policy(values: dict[str, Any], stem: str) -> Policy:
     unknown = [name for name in values if name not in FIELDS]
     if unknown:
-        raise OptionError(remedy=f"{unknown[0]!r} is none of {', '.join(FIELDS)}")
+        raise OptionError(remedy=f"{unknown[0]!r} is not one of {', '.join(FIELDS)}")
     placing = (
         where for key, where in values.items() if key not in ("name", "about", "pages_per_warp")
     )

@@ -211,7 +211,7 @@ class Declarations:
     def add(self, spec: ProgramArray, source: Any = None) -> Slot:
         """Add an array."""
         if spec.name in self.slots:
-            raise OptionError("name", spec.name, "must be another: there is such an array already")
+            raise OptionError("name", spec.name, "must be new: an array of this name exists")
         if source is not None:
             _check_source(spec, source)
         slot = self.slots[spec.name] = Slot(spec, source)

@@ -145,7 +145,7 @@ class ProgramArray:
         phases = () if self.phases is None else self.phases
         texts = isinstance(phases, Iterable) and not isinstance(phases, str)
         if not texts or not all(isinstance(phase, str) for phase in phases):
-            problem = f"the phases of array {self.name} are no list of names"
+            problem = f"the phases of array {self.name} are not a list of names"
             raise OptionError("phases", phases, "pass names of phases, like ('run',)", problem)
         for name, value in (
             ("shape", tuple(map(int, shape))),

@@ -49,9 +49,7 @@ def _compiler() -> str:
         path = shutil.which(name) if name else None
         if path:
             return path
-    raise LouvainUmError(
-        "attach needs a C compiler, once, and found none; install gcc, or name one in CC"
-    )
+    raise LouvainUmError("attach needs a C compiler and found none; install gcc, or name one in CC")
 
 
 def _compile(compiler: str) -> bytes:

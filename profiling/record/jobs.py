@@ -127,7 +127,7 @@ def job_of(program: str | None, source: Any, options: Options) -> Detection | Al
         if field.name not in SHARED and getattr(options, field.name) != getattr(usual, field.name):
             raise OptionError(
                 field.name, getattr(options, field.name), "omit {option}",
-                problem=f"{program} is no detection of communities",
+                problem=f"{program} does not detect communities",
             )  # fmt: skip
     return Algorithm(program, source, options)
 

@@ -85,11 +85,11 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
     if target.suffix == ".npz":
         check_output(path, force=force)
     elif target.suffix != ".parquet":
-        raise LouvainUmError(f"{path}: a session is saved as .npz or .parquet; name it so")
+        raise LouvainUmError(f"{path}: a session is saved as .npz or .parquet; choose such a name")
     elif target.exists() and not force:
         raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
     elif target.exists() and not (target / HEADER).is_file():
-        raise LouvainUmError(f"{path}: is no session; it is not replaced, choose another name")
+        raise LouvainUmError(f"{path}: is not a session and is not replaced; choose another name")
     elif not target.parent.is_dir():
         raise LouvainUmError(f"{path}: there is no folder {target.parent}; create it first")
     elif not os.access(target.parent, os.W_OK | os.X_OK):

@@ -262,7 +262,7 @@ def _read(path: str | Path, required: Sequence[str], known: Sequence[str]) -> pd
         raise LouvainUmError(f"{path}: {reason}; check the path") from None
     except Exception as error:  # pandas and pyarrow raise several types
         raise LouvainUmError(
-            f"{path}: is no table ({first_line_of(error)}); write CSV or Parquet"
+            f"{path}: is not a table ({first_line_of(error)}); write CSV or Parquet"
         ) from None
     missing = [name for name in required if name not in table.columns]
     if missing:

@@ -221,7 +221,7 @@ class Trace:
         try:
             self._check()
         except ValueError as error:
-            raise OptionError(remedy=f"no valid trace: {error}") from None
+            raise OptionError(remedy=f"not a valid trace: {error}") from None
 
     def __repr__(self) -> str:
         return (
@@ -379,7 +379,7 @@ def _step(values: object, touches: Touches, start: int, where: str) -> Step:
     """Return a step whose touches begin at a row, or raise ValueError."""
     name = values.get("step") if isinstance(values, dict) else None
     if not isinstance(values, dict) or not isinstance(name, str) or name not in KINDS:
-        raise ValueError(f"{where} is no step; known: {', '.join(KINDS)}")
+        raise ValueError(f"{where} is not a step; known: {', '.join(KINDS)}")
     kind = KINDS[name]
     rest = {key: value for key, value in values.items() if key not in ("step", "rows")}
     if issubclass(kind, Touching):

@@ -72,7 +72,7 @@ class Library:
             function = getattr(self.handle, f"cupti{name}")
         except AttributeError:
             raise SourceUnavailableError(
-                f"CUPTI: {self.path} has no cupti{name}; {INSTALL} brings one that has"
+                f"CUPTI: {self.path} has no cupti{name}; {INSTALL} installs one that has it"
             ) from None
         return int(function(*args))
 

@@ -92,7 +92,9 @@ def read_export(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session
         if not folder:
             with Path(path).open("rb") as file:
                 if file.read(len(MAGIC)) != MAGIC:
-                    raise LouvainUmError(f"{path}: no SQLite file; run nsys export --type sqlite")
+                    raise LouvainUmError(
+                        f"{path}: not an SQLite file; run nsys export --type sqlite"
+                    )
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{path}: {reason}{READ_AGAIN}") from None
@@ -174,7 +176,7 @@ class _Import:
             )
         if not self.tables & {*TABLES, ABOUT[1]}:
             raise LouvainUmError(
-                f"{path}: no export of Nsight Systems; run nsys export --type sqlite"
+                f"{path}: not an export of Nsight Systems; run nsys export --type sqlite"
             )
         self.notes: list[str] = []
         self.strings: dict[int, str] = {}

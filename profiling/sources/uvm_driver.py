@@ -224,14 +224,14 @@ def listen(entries: int = 0, wanted: Iterable[int] = WANTED) -> list[Tracker]:
 def _tools() -> int:
     """Return the driver's device for tools, opened."""
     if not sys.platform.startswith("linux"):
-        raise SourceUnavailableError("the driver's event queue is there on Linux alone")
+        raise SourceUnavailableError("the driver's event queue exists on Linux only")
     try:
         return os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise SourceUnavailableError(
             f"{DEVICE} cannot be opened ({(error.strerror or 'refused').lower()}); in a "
             f"container, start it with --device {DEVICE}; on the machine itself, "
-            "nvidia-modprobe -u makes it"
+            "nvidia-modprobe -u creates it"
         ) from None
 
 

@@ -107,14 +107,14 @@ def read_rows(path: Path) -> list[Row]:
                 file.seek(0)
                 table: list[Row] = parquet.read_table(file).to_pylist()
         except (ArrowException, ValueError, TypeError, OverflowError):
-            raise LouvainUmError(f"{path}: is no Parquet file; run the sweep again") from None
+            raise LouvainUmError(f"{path}: is not a Parquet file; run the sweep again") from None
         return table
     except ImportError:
         raise LouvainUmError(
             f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or pass the .csv"
         ) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = (getattr(error, "strerror", None) or "is no table of results").lower()
+        reason = (getattr(error, "strerror", None) or "is not a table of results").lower()
         raise LouvainUmError(f"{path}: {reason}; run the sweep again") from None
 
 

@@ -151,7 +151,7 @@ def _checked_key(point: Any) -> tuple[Any, ...]:
     """Return the key of a line's point, or raise an error if the line holds none."""
     key = key_of(point["row"])
     if not all(value is None or isinstance(value, str | int | float) for value in key):
-        raise ValueError("a key that is no text and no number")
+        raise ValueError("a key that is neither text nor a number")
     for name in TABLES[1:]:
         rows = point.get(name, [])
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -169,7 +169,7 @@ def check_folder(folder: str | Path, *, force: bool = False) -> None:
         refuse_other(path)
     existing = next((each for each in (path, *path.parents) if each.exists()), Path())
     if not existing.is_dir():
-        raise LouvainUmError(f"{path}: {existing} is no folder; name another one")
+        raise LouvainUmError(f"{path}: {existing} is not a folder; name another one")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise LouvainUmError(f"{path}: permission denied; name another folder")
 
@@ -178,7 +178,7 @@ def refuse_other(folder: Path) -> None:
     """Refuse a folder that holds anything but a sweep."""
     if not (folder / POINTS).exists() and not is_empty(folder):
         raise LouvainUmError(
-            f"{folder}: holds files that are no sweep; "
+            f"{folder}: holds files that are not a sweep; "
             "name another folder, or pass --force (force=True)"
         )
 

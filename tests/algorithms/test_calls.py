@@ -23,12 +23,12 @@ def test_a_source_is_a_name_where_vertices_have_names():
 @pytest.mark.parametrize(
     ("graph", "source", "message"),
     [
-        (TRIANGLE, 5, r"5 is no vertex of the graph; use one of its vertices, 0 … 4"),
-        (TRIANGLE, -1, "is no vertex"),
-        (TRIANGLE, "0", "'0' is no vertex"),
-        (TRIANGLE, True, "True is no vertex"),
-        (NAMED, 0, "0 is no vertex of the graph; use one of its vertices, such as 'ann'"),
-        (NAMED, "zoe", "'zoe' is no vertex"),
+        (TRIANGLE, 5, r"5 is not a vertex of the graph; use one of its vertices, 0 … 4"),
+        (TRIANGLE, -1, "is not a vertex"),
+        (TRIANGLE, "0", "'0' is not a vertex"),
+        (TRIANGLE, True, "True is not a vertex"),
+        (NAMED, 0, "0 is not a vertex of the graph; use one of its vertices, such as 'ann'"),
+        (NAMED, "zoe", "'zoe' is not a vertex"),
         (lu.Graph.from_edges([], []), 0, "of which there are none"),
     ],
 )

@@ -276,8 +276,9 @@ def test_bad_functors_end_in_one_line(name):
 def test_bad_calls():
     x = np.zeros(3, np.int64)
     for frontier, message in (
-        ([3], "3 is no vertex"), ([-1], "-1 is no vertex"), ([0.5], "whole numbers, not float64"),
-        (np.array([2**63], np.uint64), "is no vertex"), ([2**32 + 1], "is no vertex"),
+        ([3], "3 is not a vertex"), ([-1], "-1 is not a vertex"),
+        ([0.5], "whole numbers, not float64"),
+        (np.array([2**63], np.uint64), "is not a vertex"), ([2**32 + 1], "is not a vertex"),
         (np.ma.masked_array([0, 1], [1, 0]), "masked entries"),
     ):  # fmt: skip
         with pytest.raises(GraphError, match=message):

@@ -108,7 +108,7 @@ def test_a_killed_worker_ends_in_one_line(start, tmp_path):
     text = str(caught.value)
     assert "\n" not in text
     assert re.fullmatch(
-        rf"worker {victim} \(rank 2 of 4\) went away in level \d; "
+        rf"worker {victim} \(rank 2 of 4\) was lost in level \d; "
         rf"resume with checkpoint='{tmp_path}'",
         text,
     )

@@ -135,7 +135,7 @@ def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path):
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "(rank 1 of 2) went away in level" in done.stderr
+    assert "(rank 1 of 2) was lost in level" in done.stderr
     (left,) = map(int, done.stdout.split())
     end = time.monotonic() + 20
     while is_running(left) or list(tmp_path.iterdir()):
@@ -169,5 +169,5 @@ def test_a_worker_lost_before_it_has_its_rows(client, monkeypatch):
         return blocks_of(graph, ranks)
 
     monkeypatch.setattr(dask_session, "blocks_of", killing)
-    with pytest.raises(WorkerLostError, match=r"\(rank 1 of 2\) went away in level 0; run again"):
+    with pytest.raises(WorkerLostError, match=r"\(rank 1 of 2\) was lost in level 0; run again"):
         lu.louvain(graph_named("lfr"), cluster=client)

@@ -144,7 +144,7 @@ def test_a_name_of_another_kind_is_no_new_vertex(names):
     wrong = 7 if names[0] == "ann" else "7"
     for other in (wrong, 1.5):
         before = g.digest()
-        with pytest.raises(GraphError, match=f"such as {names[0]!r}, and {other!r} is none"):
+        with pytest.raises(GraphError, match=f"such as {names[0]!r}, but {other!r} is not"):
             g.apply(insert=([other], [names[0]]))
         assert (g.digest(), g.n_vertices) == (before, 3)
 
@@ -154,7 +154,7 @@ def test_added_vertices_have_names_of_the_same_kind(names):
     g = DynamicGraph(lu.as_graph(pd.DataFrame({"source": names[:1], "target": names[1:]})))
     wrong = 7 if names[0] == "ann" else "7"
     for others in ([wrong], [1.5], [None]):
-        with pytest.raises(GraphError, match=r"is none; convert it|name of a vertex is missing"):
+        with pytest.raises(GraphError, match=r"is not; convert it|name of a vertex is missing"):
             g.add_vertices(others)
         assert g.n_vertices == 2
     assert g.add_vertices(["zoe" if names[0] == "ann" else 30]) == range(2, 3)
@@ -163,7 +163,7 @@ def test_added_vertices_have_names_of_the_same_kind(names):
 def test_a_first_batch_has_names_of_one_kind():
     g = DynamicGraph()
     for batch in ((["7"], [7]), (["7", 7], ["8", 8]), (["ann"], [1.5])):
-        with pytest.raises(GraphError, match=r"such as 7, and '7' is none|real number 1\.5"):
+        with pytest.raises(GraphError, match=r"such as 7, but '7' is not|real number 1\.5"):
             g.apply(insert=batch)
     assert (g.names, g.n_vertices, g.epoch) == (None, 0, 0)
     g.add_vertices(2)  # it has no names yet
@@ -176,7 +176,7 @@ def test_a_graph_whose_names_are_all_gone_takes_names_of_any_kind():
     g.remove_vertices(["ann", "bob", "cid"])
     g.apply(insert=([7], [8]))
     assert g.names.tolist() == [None, None, None, 7, 8]
-    with pytest.raises(GraphError, match="such as 7, and 'ann' is none"):
+    with pytest.raises(GraphError, match="such as 7, but 'ann' is not"):
         g.apply(insert=(["ann"], [7]))
     refused = friends()
     refused.remove_vertices(["ann", "bob", "cid"])

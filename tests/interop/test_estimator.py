@@ -140,14 +140,14 @@ def spots():
 
 @pytest.mark.parametrize("mode", ["connectivity", "distance"])
 def test_neighbours_of_scikit_learn_in_a_pipeline(mode):
-    """Pairs are joined if either is a neighbour of the other; distances are no weights."""
+    """Pairs are joined if either is a neighbour of the other; distances are not weights."""
     points = spots()
     steps = make_pipeline(
         KNeighborsTransformer(n_neighbors=8, mode=mode), lu.Louvain(device="cpu", method="leiden")
     )
     expected = np.repeat(np.arange(4), 30)
     if mode == "distance":
-        with pytest.warns(lu.GraphWarning, match="distances are no weights"):
+        with pytest.warns(lu.GraphWarning, match="distances are not weights"):
             labels = steps.fit_predict(points)
     else:
         labels = steps.fit_predict(points)

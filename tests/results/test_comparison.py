@@ -201,9 +201,9 @@ def test_labels_in_order_are_those_of_the_vertices():
     ("each", "message"),
     [
         ({0: 0}, "vertex 1 has no community; list every vertex"),
-        ({**dict.fromkeys(range(6), 0), 9: 1}, "9 is no vertex of the graph"),
+        ({**dict.fromkeys(range(6), 0), 9: 1}, "9 is not a vertex of the graph"),
         ([{0, 1, 2}, {2, 3, 4, 5}], "vertex 2 is in two communities; list it once"),
-        ([{0, 1, 2}, {3, 4, "five"}], "'five' is no vertex of the graph"),
+        ([{0, 1, 2}, {3, 4, "five"}], "'five' is not a vertex of the graph"),
         ({vertex: [1] for vertex in range(6)}, "communities must be integers or strings"),
         ([0, 1], "labels of 6 vertices expected, got 2; pass one integer per vertex, a dict"),
         (7, "got int; pass one integer per vertex, a dict of vertex and community"),
@@ -266,7 +266,7 @@ def test_cells_of_a_graph_without_names_are_taken_in_order():
         (pd.DataFrame({"node": [1], "community": [2]}), "needs the columns vertex and community"),
         (pd.DataFrame({"vertex": [0, 0], "community": [1, 2]}), "a vertex is listed twice"),
         (pd.Series([1, 2], index=["Valjean", "Valjean"]), "a vertex is in the index twice"),
-        (pd.Series(range(77), index=[f"x{k}" for k in range(77)]), "'x0' is no vertex"),
+        (pd.Series(range(77), index=[f"x{k}" for k in range(77)]), "'x0' is not a vertex"),
         (["a", None, "b"] + 74 * ["c"], "the label at index 1 is missing"),
     ],
 )

@@ -78,7 +78,7 @@ def attach(
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
 ) -> None:
-    """Run a CUDA program unchanged; record, and place, its memory by call site."""
+    """Run a CUDA program unchanged; record and place its memory by call site."""
     from louvain_um.profiling.attach.program import find, run
     from louvain_um.profiling.session.storage import check_target
 

@@ -24,7 +24,7 @@ def ensemble(
         Path | None,
         option(
             "--output -o LABELS",
-            "File for the consensus community of each vertex and how sure it is of it: .csv, "
+            "File for the consensus community of each vertex, with its certainty: .csv, "
             ".tsv, .parquet, .npz or .json; or the graph with both: .gexf, .graphml or .cyjs.",
         ),
     ] = None,

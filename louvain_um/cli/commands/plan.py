@@ -312,7 +312,7 @@ def store(
     ] = 1.0,
     on_cpu: Annotated[
         bool,
-        option("--on-cpu", "Hold the graph in host memory; always so for stores that no GPU has."),
+        option("--on-cpu", "Plan host memory; always so for stores that do not run on a GPU."),
     ] = False,
     placing: Placing = Placing(),
     printing: Printing = Printing(),

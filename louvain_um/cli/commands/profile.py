@@ -30,7 +30,7 @@ def profile(
         str | None,
         option(
             "--from VERTEX",
-            "Where bfs and sssp begin, as the file names it.  [default: the vertex of most edges]",
+            "Start vertex of bfs and sssp, as in the file.  [default: the one with most edges]",
         ),
     ] = None,
     resolution: common.Resolution = 1.0,

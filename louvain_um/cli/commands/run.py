@@ -217,7 +217,7 @@ app = typer.Typer(
     help="Run a graph algorithm: `louvain-um run bfs friends.csv --source ann -o distances.csv`.",
 )
 
-Source = Annotated[str, option("--source VERTEX", "Where paths begin, as the file names it.")]
+Source = Annotated[str, option("--source VERTEX", "Start vertex, named as in the file.")]
 
 
 def registered(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -238,7 +238,7 @@ def algorithms() -> None:
 
 @registered("bfs")
 def bfs(graph: GraphArgument, start: Source, running: Running, reading: ColumnReading) -> None:
-    """Find the distance of every vertex from one, in edges, and a tree of shortest paths."""
+    """Find the distance from one vertex to every other, in edges, and a tree of shortest paths."""
 
     def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
         from louvain_um.algorithms.traversal import bfs
@@ -314,7 +314,7 @@ def pagerank(
     reading: ColumnReading,
     damping: Annotated[float, option("X", "Probability of following an edge.")] = 0.85,
     tolerance: Annotated[float, option("X", "Stop when all ranks together change by less.")] = 1e-8,
-    max_iterations: Annotated[int, option("N", "Give up after so many iterations.")] = 500,
+    max_iterations: Annotated[int, option("N", "Give up after this many iterations.")] = 500,
 ) -> None:
     """Rank vertices by how often a random walk visits them."""
 
@@ -392,5 +392,5 @@ def read_vector(path: Path) -> Any:
     except (ValueError, EOFError, UnicodeDecodeError) as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LouvainUmError(
-            f"{path}: is no vector ({text}); write one number per line, or .npy"
+            f"{path}: is not a vector ({text}); write one number per line, or .npy"
         ) from None

@@ -55,7 +55,9 @@ def stores(
     steps: Annotated[int, option("N", "Steps of each batch size; medians are shown.")] = STEPS,
     every: Annotated[
         str | None,
-        option("N|TIME", "Replay timed streams: edges (10000) or time (1d) of a step."),
+        option(
+            "N|TIME", "Replay timed streams in steps of so many edges (10000) or so much time (1d)."
+        ),
     ] = None,
     window: common.Window = None,
     sort: Annotated[bool, option("--sort", "Sort timed streams by time.")] = False,

@@ -57,7 +57,9 @@ def stream(
             "Folder for tables and report; an interrupted stream continues there.",
         ),
     ],
-    every: Annotated[str, option("N|TIME", "Edges or time of a batch: 1000, or 1d.")] = "1000",
+    every: Annotated[
+        str, option("N|TIME", "Size of a batch, in edges (1000) or time (1d).")
+    ] = "1000",
     window: common.Window = None,
     method: Annotated[
         common.Method, option("", "Method that renews communities.")
@@ -68,7 +70,7 @@ def stream(
     renew: Annotated[
         float,
         option(
-            "X", "Share of the weight that may turn against communities before they are renewed."
+            "X", "Share of the weight that may change against communities before they are renewed."
         ),
     ] = 0.02,
     audit: Annotated[
@@ -193,7 +195,7 @@ def stream(
             if note:
                 print_note(note)
             if stopped is not None and edges.unread:
-                print_note("lines waited in the pipe; send all from the first one to go on")
+                print_note("lines waited in the pipe; send all from the first one to continue")
     if stopped is not None:
         raise stopped
 

@@ -132,7 +132,7 @@ class DaskCommunicator(Communicator):
             try:
                 await peer.louvain_um_receive(**message, data=to_serialize(arrays[to]))
             except OSError as error:
-                raise WorkerLostError(f"{session.worker(to)} went away") from error
+                raise WorkerLostError(f"{session.worker(to)} was lost") from error
 
         async def send_all() -> None:
             await asyncio.gather(*map(send, others))
@@ -152,7 +152,7 @@ class DaskCommunicator(Communicator):
                 )
             sending.result(session.patience)
         except TimeoutError:
-            raise WorkerLostError(f"a worker took nothing for {session.patience:g} s") from None
+            raise WorkerLostError(f"a worker received nothing for {session.patience:g} s") from None
         finally:
             sending.cancel()
         return received

@@ -164,7 +164,7 @@ def parts_of(
             try:
                 rows = client.scatter(block, workers=where, direct=True, hash=False)
             except OSError as error:
-                raise WorkerLostError(f"{session.worker(rank)} went away") from error
+                raise WorkerLostError(f"{session.worker(rank)} was lost") from error
             yield rows, None
     elif graph.frame is None:
         for _ in range(ranks):
@@ -192,7 +192,7 @@ def check(client: Client, session: Session, futures: Sequence[Future]) -> None:
     left = workers_of(client)
     for rank, address in enumerate(session.addresses):
         if address not in left or futures[rank].status in ("cancelled", "lost"):
-            raise WorkerLostError(f"{session.worker(rank)} went away")
+            raise WorkerLostError(f"{session.worker(rank)} was lost")
     failed = [future.exception() for future in futures if future.status == "error"]
     for error in sorted(failed, key=lambda error: isinstance(error, WorkerLostError)):
         if isinstance(error, LouvainUmError):

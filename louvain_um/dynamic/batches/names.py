@@ -106,7 +106,7 @@ class Names:
             one = next(iter(self.ids)) if known else new[0]
             if (known or {_kind(one)}) in ({"text"}, {"numbers"}) and kind != _kind(one):
                 raise GraphError(
-                    f"vertices are named by {_kind(one)}, such as {one!r}, and {name!r} is none; "
+                    f"vertices are named by {_kind(one)}, such as {one!r}, but {name!r} is not; "
                     "convert it"
                 )
 

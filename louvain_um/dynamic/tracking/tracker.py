@@ -54,7 +54,7 @@ class Tracker:
     seed : int
         0 … 2³² − 1.
     renew : float
-        Share of 2m that may turn against the communities (weight lost inside them or gained
+        Share of 2m that may change against the communities (weight lost inside them or gained
         between them) before they are renewed.
     audit : float or None
         Relative lead in modularity from which the communities of an audit are taken, and which
@@ -182,7 +182,7 @@ class Tracker:
         Raises
         ------
         LouvainUmError
-            The file is no saved tracker, is damaged or cannot be read.
+            The file is not a saved tracker, is damaged or cannot be read.
 
         Examples
         --------

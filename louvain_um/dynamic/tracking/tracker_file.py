@@ -36,7 +36,7 @@ from louvain_um.options import Effort, Method, Options
 SCHEMA: Final = "louvain-um/tracker"
 VERSION: Final = 1
 
-REFUSAL: Final = "is no saved tracker, or is damaged; write it with Tracker.save"
+REFUSAL: Final = "is not a saved tracker, or is damaged; write it with Tracker.save"
 
 Whole = Annotated[int, Within(0)]
 Positive = Annotated[float, Within(0)]
@@ -72,7 +72,7 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
     """Write a tracker's parts; `Tracker.save` documents the arguments."""
     path = path_text(path)
     if Path(path).suffix != ".npz":
-        raise LouvainUmError(f"{path}: a tracker is saved as .npz; name it so")
+        raise LouvainUmError(f"{path}: a tracker is saved as .npz; choose such a name")
     options, state, get = tracker.options, tracker.host_state(), tracker.steps.memory.get
     graph, snapshot = tracker.graph, tracker.graph.host_snapshot()
     head = Head(

@@ -264,7 +264,9 @@ def _read_infomap(path: str | Path, text: str) -> Labels:
         found = pattern.fullmatch(line)
         if found is None:
             form = "node_id module flow" if pattern is CLU else 'path flow "name" node_id'
-            raise GraphFormatError(f"is no line of Infomap ({form}); write it again", path, number)
+            raise GraphFormatError(
+                f"is not a line of Infomap ({form}); write it again", path, number
+            )
         first, second = found[1], found[2]
         vertices.append(first if pattern is CLU else second)
         modules.append(second if pattern is CLU else first.partition(":")[0])

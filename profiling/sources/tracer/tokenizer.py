@@ -136,7 +136,7 @@ class _Reader:
                 self.words.append(match.group())
                 self.starts.append(match.start())
         if end != len(text):
-            raise PtxError(f"line {self._line(end)}: {text[end : end + 20]!r} is no PTX")
+            raise PtxError(f"line {self._line(end)}: {text[end : end + 20]!r} is not PTX")
 
     def read(self) -> list[Statement]:
         found = []

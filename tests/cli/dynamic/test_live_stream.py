@@ -132,7 +132,7 @@ def test_a_stop_tells_that_lines_waited(tmp_path):
     piped.process.send_signal(signal.SIGINT)
     code, _, err = piped.end()
     assert code == 128 + signal.SIGINT
-    assert "note: lines waited in the pipe; send all from the first one to go on" in err
+    assert "note: lines waited in the pipe; send all from the first one to continue" in err
 
 
 @pytest.mark.usefixtures("pageless")

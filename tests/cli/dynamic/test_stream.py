@@ -87,7 +87,7 @@ def test_an_interrupted_stream_goes_on_where_it_was(timed, tmp_path, monkeypatch
     monkeypatch.setattr(StreamFolder, "add", add)
     stopped = run(timed, "-o", cut, *options)
     assert stopped.exit_code == 130
-    assert stopped.stderr == "louvain-um: interrupted; repeat the command to go on\n"
+    assert stopped.stderr == "louvain-um: interrupted; repeat the command to continue\n"
     monkeypatch.setattr(StreamFolder, "add", real)
     result = run(timed, "-o", cut, *options, "--json")
     assert json.loads(result.stdout)["resumed_after"] == batches

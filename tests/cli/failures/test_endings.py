@@ -65,7 +65,7 @@ def test_what_goes_on_says_so(run, two_triangles, tmp_path, monkeypatch, command
     more = ["--force"] if force else []
     done = run(command, two_triangles, "-o", tmp_path / "out", *more)
     without = " without --force" if force else ""
-    expected = f"louvain-um: interrupted; repeat the command{without} to go on"
+    expected = f"louvain-um: interrupted; repeat the command{without} to continue"
     assert (done.code, done.complaint()) == (130, expected)
 
 

@@ -162,7 +162,7 @@ def test_a_stream_names_the_table_that_found_no_room(run, tmp_path, more):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert done.code == 1
-    assert ".csv: file too large; check the disk, and run again to go on" in done.complaint()
+    assert ".csv: file too large; check the disk, and run again to continue" in done.complaint()
     assert run(*arguments, "--seed", "1").code == 0
 
 
@@ -181,7 +181,7 @@ def test_a_sweep_names_the_file_that_found_no_room(run, two_triangles, tmp_path)
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert done.code == 1
     assert "points.jsonl: " in done.complaint()
-    assert "check the disk, and run again to go on" in done.complaint()
+    assert "check the disk, and run again to continue" in done.complaint()
     assert run(*arguments, "--oversubscription", "0,10,20,30,40").code == 0
 
 

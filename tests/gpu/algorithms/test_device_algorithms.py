@@ -257,7 +257,7 @@ def test_a_budget_below_what_must_be_on_the_device(device, name):
 def test_a_device_graph_has_numbers_for_names(gpu):
     graph = DeviceGraph.from_host(Graph.from_edges([0, 1], [1, 2]))
     assert lu.bfs(graph, 2).distances.tolist() == [2, 1, 0]
-    with pytest.raises(GraphError, match="3 is no vertex"):
+    with pytest.raises(GraphError, match="3 is not a vertex"):
         lu.bfs(graph, 3)
 
 

@@ -152,5 +152,5 @@ def test_bad_functors(gpu):
         with pytest.raises(OptionError, match=message) as refused:
             filter(graph, None, function, x)
         assert "\n" not in str(refused.value)
-    with pytest.raises(GraphError, match="is no vertex"):
+    with pytest.raises(GraphError, match="is not a vertex"):
         filter(graph, [-1], some, x)

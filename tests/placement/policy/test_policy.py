@@ -122,7 +122,7 @@ def test_files_are_found_by_path_and_by_name(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("graph = ", "no policy"),
+        ("graph = ", "not a policy"),
         ("edges = 'device'", "'edges'"),
         ("graph = 3", "placement"),
         ("arrays = 3", "mapping"),
@@ -169,7 +169,7 @@ def test_a_near_miss_is_told_what_was_meant(name, meant):
     [(b"", "is empty"), (b"# to be written\n", "is empty"),
      (b'name = "x"\nabout = "a machine"\n', "is empty; say where one of graph"),
      (b"[arrays]\n[roles]\n", "is empty; say where one of graph"),
-     (b'graph = "caf\xe9"\n', "no UTF-8 text")],
+     (b'graph = "caf\xe9"\n', "not UTF-8 text")],
 )  # fmt: skip
 def test_a_file_that_says_nothing_is_no_policy(tmp_path, data, said):
     path = tmp_path / "mine.toml"

@@ -88,7 +88,7 @@ def nested(place):
 @pytest.mark.parametrize(
     ("mistake", "said"),
     [
-        (lambda place: place.array("x", 3), "must be another"),
+        (lambda place: place.array("x", 3), "must be new"),
         (lambda place: place.array("y", 3, source=np.zeros(4)), "source of array y must fit"),
         (lambda place: place.array("y", -1), "shape"),
         (lambda place: place.array("y", 3, reads=3), "Stream"),

@@ -73,10 +73,10 @@ def test_a_search_begins_at_the_vertex_of_most_arcs():
         (
             {"program": "bfs", "seed": 3},
             OptionError,
-            "bfs is no detection of communities; omit seed",
+            "bfs does not detect communities; omit seed",
         ),
-        ({"program": "bfs", "method": "leiden"}, OptionError, "no detection"),
-        ({"program": "bfs", "source": "zoe"}, GraphError, "'zoe' is no vertex"),
+        ({"program": "bfs", "method": "leiden"}, OptionError, "does not detect"),
+        ({"program": "bfs", "source": "zoe"}, GraphError, "'zoe' is not a vertex"),
     ],
 )
 def test_what_cannot_be_profiled_leaves_no_session(options, error, message, tmp_path):

@@ -53,9 +53,9 @@ def test_what_is_no_session_is_refused_in_a_line(tmp_path):
             load(path)
         assert str(error.value).startswith(str(path))
         assert "\n" not in str(error.value)
-    with pytest.raises(LouvainUmError, match="name it so"):
+    with pytest.raises(LouvainUmError, match="choose such a name"):
         a_session().save(tmp_path / "x.csv")
-    with pytest.raises(LouvainUmError, match="is no session"):
+    with pytest.raises(LouvainUmError, match="is not a session"):
         a_session().save(folder, force=True)
 
 

@@ -97,7 +97,7 @@ def test_bad_accesses_are_refused(arguments, told):
         ("time,write\n0,1\n", "address"),
         ("time,address\n0,home\n", "whole numbers"),
         ("time,address,write\n0,1,2\n", "0 and 1"),
-        ("", "no table"),
+        ("", "not a table"),
     ],
 )
 def test_bad_tables_are_refused_in_one_line(tmp_path, text, told):

@@ -123,7 +123,7 @@ def columns(*values, kinds=WHOLE):
 )
 def test_touches_that_compiled_code_cannot_take_are_refused(touches):
     for step in (Launch(touches=touches), HostTouches(touches=touches)):
-        with pytest.raises(OptionError, match="no valid trace"):
+        with pytest.raises(OptionError, match="not a valid trace"):
             Trace((array(),), (step,))
 
 

@@ -238,7 +238,7 @@ def test_groups_are_told_where_base_could_run(graph, tmp_path, monkeypatch):
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(LouvainUmError, match="holds files that are no sweep"):
+    with pytest.raises(LouvainUmError, match="holds files that are not a sweep"):
         Store(tmp_path)
     with Store(tmp_path / "new") as store, pytest.raises(LouvainUmError, match="another sweep"):
         Store(store.folder)

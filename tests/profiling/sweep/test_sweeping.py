@@ -99,7 +99,7 @@ def test_a_program_comes_first_and_texts_name_several():
             "a share here, such as 70%",
         ),
         ({"program": ranks(), "budgets": None}, "budgets must be text, or a list"),
-        ({"program": ranks(), "policies": []}, "policies must be one at least"),
+        ({"program": ranks(), "policies": []}, "policies must name at least one"),
     ],
 )
 def test_bad_calls_are_one_line(options, message):

@@ -88,13 +88,13 @@ def test_an_instruction_in_all_its_parts():
     ("text", "complaint"),
     [
         ("ld.global.u32 %r1, [%rd1]", "line 1: ld lacks its ';'"),
-        ("\n\x01", "line 2: .* is no PTX"),
+        ("\n\x01", "line 2: .* is not PTX"),
         ("}", "line 1: a brace closes nothing"),
         (".entry k() { ret;", "never closed"),
         (".entry k()", "line 1: a function has no body"),
         ("@%p1 ;", "line 1: a predicate guards nothing"),
         ("{ @", "line 1: .*"),
-        ('.file 1 "open', "line 1: .* is no PTX"),
+        ('.file 1 "open', "line 1: .* is not PTX"),
     ],
 )
 def test_what_is_no_ptx_is_told_with_its_line(text, complaint):
