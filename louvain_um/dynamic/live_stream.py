@@ -23,7 +23,7 @@ Time = Annotated[float, Within(-1e300, 1e300)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class FollowedRun:
     """Edges that one run of a stream followed: how many, and a digest of them."""
 
     edges: Whole
@@ -42,7 +42,7 @@ class Place:
     last: Time | None
     first: str
     real: bool | None
-    stretches: tuple[Run, ...]
+    stretches: tuple[FollowedRun, ...]
 
 
 class LiveStream:
@@ -60,7 +60,7 @@ class LiveStream:
         self.seen = 0
         self._first = ""
         self._last: Any = None
-        self._runs: tuple[Run, ...] = ()
+        self._runs: tuple[FollowedRun, ...] = ()
         self._digest = hashlib.sha256()
         self._began = 0
         self._real: bool | None = None
@@ -94,7 +94,7 @@ class LiveStream:
         """Return, as arrays, what it takes to go on after the last step."""
         held = self.windows.held
         inside = 0 if held is None else len(held) - self.windows.waiting
-        mine = Run(edges=self.seen - self._began, digest=self._digest.hexdigest())
+        mine = FollowedRun(edges=self.seen - self._began, digest=self._digest.hexdigest())
         place = Place(
             seen=self.seen,
             number=self.windows.number,

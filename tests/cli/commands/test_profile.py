@@ -42,7 +42,9 @@ def test_another_algorithm_is_recorded(run, two_triangles, tmp_path):
     assert "omit --from" in run(*command, "--force", "--from", "dan").complaint()
     said = run(*command, "--force", "--program", "bfs", "--method", "leiden").complaint()
     assert "does not detect communities; omit --method" in said
-    assert "not a vertex" in run(*command, "--force", "--program", "bfs", "--from", "zoe").complaint()
+    assert (
+        "not a vertex" in run(*command, "--force", "--program", "bfs", "--from", "zoe").complaint()
+    )
 
 
 def test_light_is_for_a_gpu(run, two_triangles, tmp_path):
