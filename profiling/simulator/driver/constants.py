@@ -23,6 +23,8 @@ MAP_READ = 4
 MAP_WRITE = 8
 MAP_REMOTE = 16
 QUEUED = 32  # touches of it wait
+ON_OTHER = 64  # on a second GPU, whose memory no other processor reaches; traces have none
+ANYWHERE = BOTH | ON_OTHER
 
 # Advice of a block.
 PREFERS_HOST = 1

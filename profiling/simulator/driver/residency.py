@@ -12,7 +12,7 @@ DUPLICATE = 4
 
 
 class Advice(NamedTuple):
-    """What was advised of a page; processors are ON_HOST and ON_GPU, 0 is none."""
+    """What was advised of a page; processors are ON_HOST, ON_GPU and ON_OTHER, 0 is none."""
 
     preferred: Any
     accessed_by: Any  # bits of processors
@@ -39,7 +39,7 @@ def choose(processor, bits, advice, pin, reads, coherent, counted):
     From elsewhere, it is mapped over the bus. `pin` is where a thrashing page is pinned, `counted`
     whether access counters ask, which count as readers.
     """
-    where = bits & c.BOTH
+    where = bits & c.ANYWHERE
     duplicated = where == c.BOTH and advice.duplicates != DISABLED and pin == 0
     if advice.duplicates == ENABLED or duplicated:
         return processor | DUPLICATE if reads else processor
@@ -47,14 +47,13 @@ def choose(processor, bits, advice, pin, reads, coherent, counted):
         return processor
     if pin != 0:
         return pin
-    # Over PCIe, the host does not reach the GPU's memory.
+    # Over PCIe, the host does not reach the GPU's memory; a GPU never that of a second one.
     reaches = processor == c.ON_GPU or coherent
+    preferred = advice.preferred if reaches and advice.preferred != c.ON_OTHER else 0
     if where == 0:
-        return advice.preferred if advice.preferred != 0 and reaches else processor
+        return preferred if preferred != 0 else processor
     if where & processor:
         return processor
-    if advice.accessed_by & processor and reaches and not counted:
+    if advice.accessed_by & processor and reaches and where != c.ON_OTHER and not counted:
         return where
-    if advice.preferred != 0 and reaches:
-        return advice.preferred
-    return processor
+    return preferred if preferred != 0 else processor
