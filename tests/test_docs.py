@@ -183,7 +183,7 @@ def test_every_record_of_a_benchmark_is_listed_with_what_writes_it():
         scripts |= set(re.findall(r"`(\w+\.py)`", script))
     assert sorted(listed) == sorted(path.stem for path in (folder / "results").glob("*.json"))
     helpers = {"common.py", "kinds.py", "paper_graphs.py"}
-    helpers |= {"allocator.py", "supply.py"}  # no record yet
+    helpers |= {"supply.py"}  # no record yet
     assert scripts | helpers == {path.name for path in folder.glob("*.py")}
 
 

@@ -241,6 +241,38 @@ class DynamicGraph:
             self._carry_out(edges)
         return self._change(edges)
 
+    def edit_edges(self, u: ArrayLike, v: ArrayLike, w: ArrayLike) -> Change:
+        """Replace the weights of edges, which must be there; nothing moves.
+
+        Parameters
+        ----------
+        u, v : array of int, or of names
+            Ends of the edges, each edge once.
+        w : array of number
+            Their new weights; 0 deletes an edge.
+
+        Returns
+        -------
+        Change
+            The edges that weigh something else than before.
+
+        Raises
+        ------
+        GraphError
+            An edge that is not there, and what `apply` refuses.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.DynamicGraph(3, weighted=True)
+        >>> _ = g.apply(insert=([0, 1], [1, 2], [2, 3]))
+        >>> g.edit_edges([0], [1], [9])
+        Change(epoch 2: 1 edge changed)
+        >>> g.weights_of([0, 1], [1, 2]).tolist()
+        [9, 3]
+        """
+        return self.apply(delete=(u, v), insert=(u, v, w), missing="raise")
+
     def add_vertices(
         self, k: int | Sequence[Any], *, reuse: bool = False
     ) -> range | NDArray[np.uint32]:

@@ -166,6 +166,24 @@ def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk, s
     assert held >= usable * heap.heap.chunks * stride - kinds * stride
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_edited_edges_stay_where_they_are(store):
+    rng = np.random.default_rng(8)
+    u, v = np.nonzero(np.triu(rng.random((60, 60)) < 0.3, 1))
+    g = DynamicGraph(60, weighted=True, store=store)
+    g.apply(insert=(u, v, rng.integers(1, 9, len(u))))
+    before, moved, w = g.memory, g.memory.moved_bytes, rng.integers(9, 2**20, len(u))
+    g.edit_edges(v, u, w)
+    g.check()
+    assert g.weights_of(u, v).tolist() == w.tolist()
+    assert g.memory.held_bytes == before.held_bytes
+    assert g.memory.moved_bytes == moved or store == "csr"
+    digest = g.digest()
+    with pytest.raises(louvain_um.GraphError, match="not in the graph"):
+        g.edit_edges([0, 5], [0, 5], [1, 1])
+    assert g.digest() == digest
+
+
 def test_a_deleted_edge_is_found_again_only_where_it_is():
     for store in ("bump", "pages", "vine", "bal"):
         g = DynamicGraph(Graph.from_edges([0] * 40, np.arange(1, 41)), store=store)
