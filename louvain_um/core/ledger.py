@@ -76,13 +76,13 @@ class HostAllocator:
     """Arrays in ordinary host memory, with their bytes on a ledger."""
 
     def __init__(self, listener: Listener | None = None) -> None:
-        self.ledger = Ledger(listener)
+        from numpy import empty  # here, because the command line's help names groups and policies
+
+        self.ledger, self.new = Ledger(listener), empty
 
     def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> NDArray[Any]:
         """Return an uninitialised NumPy array."""
-        import numpy as np  # here, because the command line's help names groups and policies
-
-        array = np.empty(shape, dtype)
+        array = self.new(shape, dtype)
         # Finding an address takes longer than allocating a small array; only listeners ask for it.
         address = array.ctypes.data if self.ledger.listener else 0
         self.ledger.add(name, group, array.nbytes, address)

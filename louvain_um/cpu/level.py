@@ -12,7 +12,7 @@ from louvain_um.core import rules
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.objective import Problem
 from louvain_um.cpu.hash_table import EMPTY, Table, slots_for
-from louvain_um.events import Event, Observer, Phase
+from louvain_um.events import Event, Observer, Phase, ignore
 from louvain_um.options import Options
 
 EMPTY_I64 = np.zeros(0, np.int64)
@@ -68,7 +68,7 @@ class Host:
 
     def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **step: Any) -> None:
         """Show the observer the arrays of a step, unless rows lie in other processes, too."""
-        if self.shows:
+        if self.shows and self.observer is not ignore:
             arrays, k = level.observed | step, level.number
             event = Event(kind="step", phase=phase, level=k, iteration=iteration, step=arrays)
             self.observer(event)

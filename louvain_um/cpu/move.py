@@ -43,7 +43,7 @@ from louvain_um.cpu.rule import (
     second_of,
     wins_tie,
 )
-from louvain_um.events import Event
+from louvain_um.events import Event, ignore
 
 CLAIMED = 256
 """Vertices a thread claims at a time: few enough to even out skewed degrees."""
@@ -94,28 +94,6 @@ def start(degrees, labels, totals, sizes):
 
 
 @kernel()
-def list_active(t, threads, bounds, begins, ends, active, salt, sub_rounds, lists):
-    """List a thread's share of the active vertices in some bounds; count them by sub-round."""
-    low, high = bounds
-    listed, counts, arcs = lists
-    share, end = (high - low) * t // threads, (high - low) * (t + 1) // threads
-    counts[t] = 0
-    found, visited = share, 0
-    for v in range(low + share, low + end):
-        listed[found] = v
-        found += active[v] == ACTIVE
-    counts[t, SUB_ROUNDS] = found - share
-    active[low + share : low + end] = 0
-    for i in range(share, found):
-        v = listed[i]
-        r = bucket(v, salt, sub_rounds)
-        active[v] = r + 1
-        counts[t, r] += 1
-        visited += ends[v] - begins[v]
-    arcs[t] = visited
-
-
-@kernel()
 def fill_queue(t, threads, bounds, active, lists, queue, starts):
     """Sort a thread's list by sub-round, ascending in each, behind those of threads before it."""
     listed, counts, _ = lists
@@ -138,6 +116,33 @@ def fill_queue(t, threads, bounds, active, lists, queue, starts):
         next_[r] += 1
 
 
+@kernel()
+def list_active(t, threads, bounds, begins, ends, active, salt, sub_rounds, lists, queue, starts):
+    """List a thread's share of the active vertices in some bounds; count them by sub-round.
+
+    One thread alone fills the queue, too.
+    """
+    low, high = bounds
+    listed, counts, arcs = lists
+    share, end = (high - low) * t // threads, (high - low) * (t + 1) // threads
+    counts[t] = 0
+    found, visited = share, 0
+    for v in range(low + share, low + end):
+        listed[found] = v
+        found += active[v] == ACTIVE
+    counts[t, SUB_ROUNDS] = found - share
+    active[low + share : low + end] = 0
+    for i in range(share, found):
+        v = listed[i]
+        r = bucket(v, salt, sub_rounds)
+        active[v] = r + 1
+        counts[t, r] += 1
+        visited += ends[v] - begins[v]
+    arcs[t] = visited
+    if threads == 1:
+        fill_queue(t, threads, bounds, active, lists, queue, starts)
+
+
 def enqueue(
     host: Host, level: CpuLevel, active: U8, listed: U32, queue: U32, salt: np.uint32
 ) -> tuple[I64, int]:
@@ -147,9 +152,11 @@ def enqueue(
     counts = np.empty((threads, SUB_ROUNDS + 1), np.int64)
     arcs, starts = np.empty(threads, np.int64), np.empty(SUB_ROUNDS + 1, np.int64)
     lists = listed, counts, arcs
-    parallel.run(list_active, threads, bounds, *level.bounds, active, salt, level.sub_rounds, lists)
-    parallel.run(fill_queue, threads, bounds, active, lists, queue, starts)
-    return starts, int(arcs.sum())
+    given = bounds, *level.bounds, active, salt, level.sub_rounds, lists, queue, starts
+    parallel.run(list_active, threads, *given)
+    if threads > 1:
+        parallel.run(fill_queue, threads, bounds, active, lists, queue, starts)
+    return starts, sum(arcs.tolist())
 
 
 @kernel()
@@ -419,17 +426,18 @@ class MovePhase:
         self.visited += arcs
         if not sweep.prunes:
             self.state.active[:] = ACTIVE
-        self.host.observer(
-            Event(
-                kind="iteration",
-                phase="move",
-                level=level.number,
-                iteration=iteration,
-                vertices=level.vertices,
-                arcs=level.arcs,
-                moved=moves,
+        if self.host.observer is not ignore:
+            self.host.observer(
+                Event(
+                    kind="iteration",
+                    phase="move",
+                    level=level.number,
+                    iteration=iteration,
+                    vertices=level.vertices,
+                    arcs=level.arcs,
+                    moved=moves,
+                )
             )
-        )
         self.iteration += 1
         self.done = (
             moves == 0
