@@ -160,10 +160,11 @@ def filter(
     given = taken(arguments, xp)
     functor = Functor.of("keep", ("v",), keep, given)
     items = vertices_of(frontier, rows.n_vertices, xp)
-    kept: NDArray[np.uint32] = (
-        items[engine.keep_items(functor, given, items)] if len(items) else items
-    )
-    return kept
+    if len(items):
+        kept = engine.keep_items(functor, given, items)
+        items = items[kept] if functor.answers else items
+    found: NDArray[np.uint32] = items
+    return found
 
 
 def segmented_intersection(
