@@ -31,6 +31,7 @@ from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
 from louvain_um.gpu.preparation import Prepared, prepare_run
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
+from louvain_um.gpu.runtime.device import name_of
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -396,10 +397,9 @@ class GpuEngine:
             "target_bytes": planned.shape.target_bytes if plan.compact else 4,
             "pages_a_warp": blocks.touch.factor if blocks else None,
         }
-        device = cupy.cuda.Device()
-        name = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
+        device = cupy.cuda.Device().id
         return {
-            "device": f"cuda:{device.id} ({name})",
+            "device": f"cuda:{device} ({name_of(device)})",
             "policy": plan.policy,
             "placements": {group: str(where) for group, where in plan.placements.items()},
             "budget_bytes": plan.budget,

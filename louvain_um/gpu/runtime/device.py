@@ -186,6 +186,15 @@ def capabilities() -> list[tuple[int, int]]:
     return pairs
 
 
+@cache
+def name_of(index: int) -> str:
+    """Return a device's name; the driver takes a millisecond for it."""
+    from cupy.cuda import runtime
+
+    name: bytes = runtime.getDeviceProperties(index)["name"]
+    return name.decode()
+
+
 def describe(index: int) -> dict[str, Any]:
     """Return name, compute capability, memory, driver and CUDA versions of a device."""
     from cupy.cuda import runtime
