@@ -139,7 +139,7 @@ def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind, span
         whole = edges.building_bytes(len(u), n, weighted=weighted)
         limit = whole if spans == 1 else whole - (whole - 32 * n - edges.FIXED_BYTES) * 2 // 3
         limit = limit if spans < 9 else limit - (limit - 32 * n - edges.FIXED_BYTES) // 2
-        sizes = edges.sizes_within(limit, len(u), n, weighted=weighted)
+        sizes = edges.sizes_within(limit, len(u), n, weighted=weighted, threads=2)
         assert (sizes.most_arcs < 2 * len(u)) == (spans > 1 and len(u) > 0)
         DeviceArray.peak = DeviceArray.live
         try:

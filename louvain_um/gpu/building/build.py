@@ -227,7 +227,7 @@ class Builder:
         low = written = 0
         while low < n:
             high = self._range_end(raw, low, most)
-            arcs = int(raw[high] - raw[low])
+            arcs = int(raw[high]) - int(raw[low])
             targets = xp.empty(arcs, np.uint32)
             sums = xp.empty(arcs, np.uint64) if weighted else None
             bounds = np.int64(low), np.int64(high)

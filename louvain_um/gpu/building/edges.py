@@ -37,8 +37,8 @@ SHARE: Final = 0.9
 FIXED_BYTES: Final = 1 << 16
 """What building takes beside edges, vertices and arcs."""
 
-MOST_SPANS: Final = 32
-"""More spans of rows take longer than the host does: all edges are sent again for each."""
+HOST_SPANS: Final = 96
+"""Spans of rows that take as long as all rows do on one thread of the host, measured on an H200."""
 
 
 @contextmanager
@@ -67,7 +67,9 @@ def rows_made_on(options: Options) -> Iterator[None]:
     ) -> rows.Rows:
         made = None
         if len(u) >= LEAST_EDGES:
-            made = _made_there(device, budget.nbytes, u, v, weights, n, summing=summing)
+            made = _made_there(
+                device, budget.nbytes, u, v, weights, n, summing=summing, threads=threads
+            )
         return made or rows.compress(u, v, weights, n, summing=summing, threads=threads)
 
     try:
@@ -97,6 +99,7 @@ def _made_there(
     n: int,
     *,
     summing: bool,
+    threads: int,
 ) -> rows.Rows | None:
     """Return the rows that the device of a run makes; None where it cannot."""
     try:
@@ -113,8 +116,8 @@ def _made_there(
 
     with chosen.current():
         free = int(SHARE * cuda_calls.free_memory()[0])
-        weighted = weights is not None
-        sizes = sizes_within(min(free, limit or free), len(u), n, weighted=weighted)
+        room, weighted = min(free, limit or free), weights is not None
+        sizes = sizes_within(room, len(u), n, weighted=weighted, threads=threads)
         if sizes is None:
             return None
         there = Cuda()
@@ -144,7 +147,7 @@ class Sizes(NamedTuple):
     range_arcs: int
 
 
-def sizes_within(limit: int, edges: int, n: int, *, weighted: bool) -> Sizes | None:
+def sizes_within(limit: int, edges: int, n: int, *, weighted: bool, threads: int) -> Sizes | None:
     """Return sizes with which making rows fits a limit; None if the host makes them sooner."""
     from louvain_um.gpu.building.build import RANGE_ARCS, UNWEIGHTED, WEIGHTED
 
@@ -158,7 +161,7 @@ def sizes_within(limit: int, edges: int, n: int, *, weighted: bool) -> Sizes | N
     rest -= 2 * piece * listed
     arcs = min(RANGE_ARCS, rest // (arc + scratch))
     span = arcs if arcs < RANGE_ARCS else (rest - arcs * scratch) // arc
-    if span <= 0 or records > MOST_SPANS * span:
+    if span <= 0 or records > HOST_SPANS // threads * span:
         return None
     return Sizes(max(piece, 1), span, arcs)
 
