@@ -62,9 +62,9 @@ def louvain(
         Where to run instead of in this process: a Dask client or cluster, "local:N" for N
         processes, a scheduler's address, or "mpi". Labels do not depend on it.
     checkpoint : path, optional
-        Folder, shared by all workers of the cluster, from which an interrupted run goes on.
+        Folder, shared by all workers of the cluster, from which an interrupted run continues.
     on_loss : {"raise", "resume"}
-        Whether the loss of a worker is an error, or the others go on from the checkpoint.
+        Whether the loss of a worker is an error, or the others continue from the checkpoint.
     exchange : {"host", "nccl"}
         How ranks with ``device="cuda"`` exchange what is on their GPUs: by way of the hosts, or
         through NCCL, which needs a GPU for each rank.
@@ -139,9 +139,9 @@ def leiden(
         Where to run instead of in this process: a Dask client or cluster, "local:N" for N
         processes, a scheduler's address, or "mpi". Labels do not depend on it.
     checkpoint : path, optional
-        Folder, shared by all workers of the cluster, from which an interrupted run goes on.
+        Folder, shared by all workers of the cluster, from which an interrupted run continues.
     on_loss : {"raise", "resume"}
-        Whether the loss of a worker is an error, or the others go on from the checkpoint.
+        Whether the loss of a worker is an error, or the others continue from the checkpoint.
     exchange : {"host", "nccl"}
         How ranks with ``device="cuda"`` exchange what is on their GPUs: by way of the hosts, or
         through NCCL, which needs a GPU for each rank.

@@ -112,7 +112,7 @@ class Options:
     resolution : float
         γ; larger values give smaller communities.
     threshold : float
-        A level that raises modularity by no more ends the run. A further cycle goes on only if
+        A level that raises modularity by no more ends the run. A further cycle continues only if
         its first move phase gains more than 100 × threshold. A third one, which only Leiden has,
         starts only if the second gained more than 10,000 × threshold or `initial` is given.
     max_level : int, optional

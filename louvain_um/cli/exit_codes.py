@@ -94,7 +94,7 @@ def warnings_as_notes(*, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def going_on(*, force: bool) -> Iterator[None]:
-    """Say of an interruption that the same command goes on from there."""
+    """Say of an interruption that the same command continues from there."""
     try:
         yield
     except KeyboardInterrupt as signal:

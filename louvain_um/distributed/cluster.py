@@ -41,7 +41,7 @@ class ClusterRun:
         dask-kubernetes have them; "local:N", N processes of this machine; the address of a Dask
         scheduler such as "tcp://head:8786"; or "mpi", the processes that `mpiexec` started.
     checkpoint : path, optional
-        Folder that every worker can read and write. A run that was interrupted goes on from
+        Folder that every worker can read and write. A run that was interrupted continues from
         what it holds, on any number of workers.
     on_loss : {"raise", "resume"}
         What to do when a worker is lost: raise `WorkerLostError`, or go on from the checkpoint

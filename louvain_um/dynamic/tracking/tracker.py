@@ -146,7 +146,7 @@ class Tracker:
         """The communities as they are now."""
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write tracker and graph to one file, from which `load` goes on.
+        """Write tracker and graph to one file, from which `load` continues.
 
         Parameters
         ----------
