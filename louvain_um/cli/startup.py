@@ -19,7 +19,7 @@ def mmap_large_arrays() -> bool:
     """Make malloc use mmap for every large array; return whether the C library accepted.
 
     glibc starts with a threshold of 128 KiB, but raises it up to 32 MiB as mapped blocks are
-    freed. Smaller arrays then come from the heap, whose holes are not returned to the system: a
+    freed. Smaller arrays then come from the heap, whose gaps are not returned to the system: a
     fifth of the peak on graphs of a few million arcs.
     """
     if not sys.platform.startswith("linux"):

@@ -41,7 +41,7 @@ I64 = NDArray[np.int64]
 
 
 def trace_of_events(session: SessionData, path: str | Path) -> Trace:
-    """Return kernels and migrations of a session as a trace; each stretch of pages is an array.
+    """Return kernels and migrations of a session as a trace; each range of pages is an array.
 
     What was on the GPU was accessed unseen. So each launch of a kernel accesses, once, what any
     launch of that name brought there: in order, or at random if its pages came out of order. A
@@ -90,7 +90,7 @@ class _Seen:
         self.first -= self.begins[self.owner]
 
     def arrays(self) -> tuple[Array, ...]:
-        """Return stretches of pages; what never came from the host begins nowhere."""
+        """Return ranges of pages; what never came from the host begins nowhere."""
         held = np.unique(self.owner[self.kind != Kind.GPU_FAULT_GROUP])
         return tuple(
             Array(
@@ -171,7 +171,7 @@ def came_in_order(addresses: NDArray[Any]) -> bool:
 
 
 def _merged(first: I64, pages: I64, gap: int) -> tuple[I64, I64]:
-    """Return begins and ends of runs of pages that are less than a gap apart."""
+    """Return begins and ends of runs of pages whose distance is less than a gap."""
     order = np.argsort(first, kind="stable")
     begins, ends = first[order], np.maximum.accumulate(first[order] + pages[order])
     cuts = np.flatnonzero(begins[1:] > ends[:-1] + gap)

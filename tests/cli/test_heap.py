@@ -7,7 +7,7 @@ import pytest
 
 from louvain_um.cli.startup import mmap_large_arrays
 
-HOLES = """
+GAPS = """
 import numpy as np
 from pathlib import Path
 from louvain_um.cli.startup import mmap_large_arrays
@@ -28,6 +28,6 @@ def test_freed_memory_is_returned():
     if not mmap_large_arrays():
         pytest.skip("this C library has no such setting")
     freed = subprocess.run(
-        [sys.executable, "-c", HOLES], capture_output=True, check=True, text=True
+        [sys.executable, "-c", GAPS], capture_output=True, check=True, text=True
     )
     assert int(freed.stdout) > 28 * (4 << 20)

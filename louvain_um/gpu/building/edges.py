@@ -35,7 +35,7 @@ SHARE: Final = 0.9
 """Part of the free device memory that building may take."""
 
 FIXED_BYTES: Final = 1 << 16
-"""What building takes beside edges, vertices and arcs."""
+"""What building takes in addition to edges, vertices and arcs."""
 
 HOST_SPANS: Final = 96
 """Spans of rows that take as long as all rows do on one thread of the host, measured on an H200."""
