@@ -1,6 +1,6 @@
 """How much host memory reading a file takes at its peak, estimated from its first and last bytes.
 
-Edges that are to be sorted lie next to the records that they become, of which there are two for each
+Edges that are to be sorted lie next to the records that they become: two for each
 edge: `louvain_um.graph.rows`. Where a GPU sorts them, less is taken.
 """
 

@@ -27,7 +27,5 @@ print(full - resident())
 def test_freed_memory_is_returned():
     if not mmap_large_arrays():
         pytest.skip("this C library has no such setting")
-    freed = subprocess.run(
-        [sys.executable, "-c", GAPS], capture_output=True, check=True, text=True
-    )
+    freed = subprocess.run([sys.executable, "-c", GAPS], capture_output=True, check=True, text=True)
     assert int(freed.stdout) > 28 * (4 << 20)
