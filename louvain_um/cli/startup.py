@@ -11,8 +11,9 @@ from typing import Any, Final
 MMAP_THRESHOLD: Final = -3
 """M_MMAP_THRESHOLD of mallopt."""
 
-LARGE: Final = 1 << 20
-"""Bytes from which each array gets a memory mapping of its own."""
+LARGE: Final = 1 << 22
+"""Bytes from which each array gets a memory mapping of its own: more than a block of a text takes,
+since each new mapping is cleared by the system, while the other threads wait."""
 
 
 def mmap_large_arrays() -> bool:

@@ -28,8 +28,8 @@ RECORDS: Final = 16
 WEIGHTS: Final = 40
 """Bytes that a weight adds: as it is read, as an integer, in both records, and room for sorting."""
 
-PARSED: Final = 8
-"""Bytes of an edge of a text: its ids once more, in the blocks that were read side by side."""
+PARSED: Final = 4
+"""Bytes of an edge of a text: what blocks that were read side by side leave in the heap."""
 
 VERTEX: Final = 16
 """Bytes of a vertex: where its row begins, and its loop."""

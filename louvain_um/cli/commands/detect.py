@@ -157,6 +157,8 @@ def detect(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from louvain_um.gpu.runtime.device import start_early
 
     if cluster is None:
@@ -250,18 +252,21 @@ def detect(
 
             reporter.step(f"describing by {nodes}")
             described = describe(result, nodes)
-        if output is not None and isinstance(result, Communities):
-            reporter.step(f"writing {output}")
-            with timed(seconds, "write", reporter):
-                write_output(
-                    output, result, described, hierarchy=hierarchy, safe_csv=safe_csv, force=force
-                )
+        with ThreadPoolExecutor(1) as aside:
+            connected = aside.submit(connection_notes, result)
+            if output is not None and isinstance(result, Communities):
+                reporter.step(f"writing {output}")
+                with timed(seconds, "write", reporter):
+                    write_output(
+                        output, result, described,
+                        hierarchy=hierarchy, safe_csv=safe_csv, force=force,
+                    )  # fmt: skip
 
     ran_on = result.provenance.get("device")
     notes = (
         *loaded.notes,
         *common.ignored_memory_options(ran_on, memory, "auto", device_budget, peer_memory),
-        *connection_notes(result),
+        *connected.result(),
         *(() if described is None else described.notes),
     )
     if not quiet:

@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core import atomic_files
+from louvain_um.core import atomic_files, parallel
 from louvain_um.errors import LouvainUmError, require_packages
 from louvain_um.formats.labels.text import quoted_where_needed, spreadsheet_safe
 
-CHUNK = 1 << 18
-"""Rows formatted at a time: a few MiB, which fit the cache."""
+CHUNK = 1 << 16
+"""Rows that a thread formats at a time: a few MiB, which fit its cache."""
 
 NPZ_TEXT_LIMIT = 2**30
 """Largest size of fixed-width text in an .npz file, in bytes; long names inflate it."""
@@ -72,14 +72,19 @@ def _write_text(file: BinaryIO, columns: Columns, separator: bytes) -> None:
     file.write(separator.join(name.encode() for name in columns) + b"\n")
     numbers = all(column.dtype.kind in "iu" for column in columns.values())
     ends = [separator] * (len(columns) - 1) + [b"\n"]
-    for low in range(0, len(next(iter(columns.values()))), CHUNK):
+
+    def text(low: int) -> bytes:
         parts = [column[low : low + CHUNK] for column in columns.values()]
         if numbers:
-            file.write(digits(parts, ends))
-            continue
+            return digits(parts, ends)
         fields = [_fields(part, separator.decode()) for part in parts]
         rows = map(separator.decode().join, zip(*fields, strict=True))
-        file.write("".join(f"{row}\n" for row in rows).encode())
+        return "".join(f"{row}\n" for row in rows).encode()
+
+    places = range(0, len(next(iter(columns.values()))), CHUNK)
+    threads = parallel.default_threads() if numbers else 1  # names need Python's lock
+    for lines in parallel.stream(text, places, threads):
+        file.write(lines)
 
 
 def _fields(column: NDArray[Any], separator: str) -> list[str]:
