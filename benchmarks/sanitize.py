@@ -76,7 +76,7 @@ def answers(graph: lu.DynamicGraph) -> list[Any]:
     least = cupy.full(n, n), cupy.full(n, n)
     for array, balanced in zip(least, (True, False), strict=True):
         advance(graph, None, lowered, array, balanced=balanced, returns=None)
-    shared = segmented_intersection(graph, pairs)
+    shared: Any = segmented_intersection(graph, pairs)
     sums = advance(graph, None, halved, cupy.arange(n), returns="sums")
     return [
         *(array.get().tolist() for array in (*least, shared, sums)),

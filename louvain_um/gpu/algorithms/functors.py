@@ -44,7 +44,9 @@ def visit_arcs(
     import cupy
 
     scanned = returns == "all" or (balanced and rows.linked > 0)
-    before, out, marks = cupy.empty(len(frontier) + 1, np.int64), NULL, NULL
+    before = cupy.empty(len(frontier) + 1, np.int64)
+    out: Any = NULL
+    marks: Any = NULL
     if scanned:
         before[0] = 0
         cupy.cumsum(rows.ends[frontier] - rows.begins[frontier], out=before[1:])

@@ -96,7 +96,8 @@ class DeviceOuro(DeviceRows):
         sizes = {name: options.pop(name) for name in ("chunk", "page") if name in options}
         self.shape = HeapShape(**sizes)
         self.least, self.queued = classes_of(self.shape)
-        self.name = ":".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
+        names = [self.name, *(f"{name}={value}" for name, value in sizes.items())]
+        self.name = ":".join(names)  # type: ignore[misc]
         super().__init__(*arguments, **options)
 
     @classmethod
