@@ -1,6 +1,7 @@
 """Compiled kernels on disk: found again, never trusted blindly, never the reason for a failure."""
 
 import ctypes
+import threading
 
 import pytest
 
@@ -160,3 +161,20 @@ def test_without_cupy(monkeypatch):
     monkeypatch.setattr(device.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DeviceUnavailableError, match=r"louvain-um\[cuda13\]"):
         device.pick("cuda:0")
+
+
+def test_a_context_starts_in_the_background_and_failures_are_left_to_later(monkeypatch):
+    driver, retained, released = Driver((9, 0), (9, 0)), [], threading.Event()
+
+    def retain(context, index):
+        assert released.wait(60)
+        retained.append(index)
+
+    driver.cuDevicePrimaryCtxRetain = retain
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver)
+    for asked in ("cpu", "cuda:x", "cuda:1", "auto"):
+        device.start_early(asked)
+    assert not retained
+    released.set()
+    device.all_begun()
+    assert sorted(retained) == [0, 1]

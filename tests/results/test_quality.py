@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louvain_um as lu
+from louvain_um.core import parallel
+from louvain_um.core.numbering import number_by_size
 from louvain_um.graph.subgraph import subgraph
 from louvain_um.results.communities import Communities
-from louvain_um.results.quality import modularity, quality
+from louvain_um.results.quality import modularity, parts_of, quality
 from tests.graphs import graphs
 
 EDGES = st.lists(
@@ -219,3 +221,19 @@ def test_memberships_are_shares_of_weight(graph, threshold):
         wanted /= wanted.sum()
         wanted[(wanted < threshold) & (wanted < wanted.max())] = 0
         assert shares[vertex] == pytest.approx(wanted / wanted.sum())
+
+
+@pytest.mark.parametrize("threads", [1, 3, 8])
+def test_parts_of_communities_are_those_of_any_number_of_threads(threads, monkeypatch):
+    n = 4000
+    rng = np.random.default_rng(2)
+    graph = lu.Graph.from_edges(rng.integers(0, n, 2 * n), rng.integers(0, n, 2 * n), n_vertices=n)
+    labels = number_by_size(np.minimum(rng.geometric(0.2, n), 30).astype(np.uint32))
+    reference = graph.to_networkx()
+    right = [
+        nx.number_connected_components(reference.subgraph(np.flatnonzero(labels == c).tolist()))
+        for c in range(labels.max() + 1)
+    ]
+    monkeypatch.setattr(parallel, "PIECE", 1)
+    monkeypatch.setattr(parallel, "default_threads", lambda: threads)
+    assert parts_of(graph, labels, np.bincount(labels)).tolist() == right
