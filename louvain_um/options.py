@@ -112,9 +112,9 @@ class Options:
     resolution : float
         γ; larger values give smaller communities.
     threshold : float
-        A level that raises modularity by no more ends the run. A further cycle continues only if
-        its first move phase gains more than 100 × threshold. A third one, which only Leiden has,
-        starts only if the second gained more than 10,000 × threshold or `initial` is given.
+        A level that raises modularity by no more than this ends the run. A further cycle continues
+        only if its first move phase gains more than 100 × threshold. A third one, which only Leiden
+        has, starts only if the second gained more than 10,000 × threshold or `initial` is given.
     max_level : int, optional
         Maximum number of levels.
     effort : {"fast", "default", "best"}

@@ -186,7 +186,7 @@ class Workload:
 
 
 UNTIL_NOTHING: Final = 2, 20, 60
-MANY_CYCLES: Final = 2
+CONVERGED: Final = 2
 """Cycles with ``n_iterations=-1``: fewest, median and most of both methods on five generated graphs
 with a second default cycle; and those of three other ones, whatever the maximum."""
 
@@ -207,7 +207,7 @@ class Course:
         """Return the cycles of a run whose kind of graph usually has so many."""
         if self.cycles is None:
             return min(usual, FAST_CYCLES) if self.fast else usual
-        most = MANY_CYCLES if usual == 1 else UNTIL_NOTHING[1] if self.cycles == -1 else self.cycles
+        most = CONVERGED if usual == 1 else UNTIL_NOTHING[1] if self.cycles == -1 else self.cycles
         return most if self.cycles == -1 else min(self.cycles, most)
 
     def stages(self, work: Workload, cycles: int | None = None) -> dict[Stage, float]:

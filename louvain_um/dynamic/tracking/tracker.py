@@ -38,18 +38,18 @@ REPORTED: Final = tuple(name for name in ROW.names or () if name in Report.__slo
 class Tracker:
     """Communities that follow a `DynamicGraph`, batch by batch.
 
-    After each batch, disconnected communities are split, and vertices next to what changed move
-    (a *frontier*). That alone would rot; so each time a share `renew` of the weight has changed
-    against the communities, a *renewal* frees the vertices of whose own weight as large a share
-    has, and runs a cycle of Leiden from there; its result is taken unless modularity is lower. An
-    *audit* compares with a run from nothing, the sooner the more renewals regain. Modularity is
-    exact after every batch. The result depends on the graph at the beginning, its batches, their
-    boundaries, the options and the seed: not on threads or the store.
+    After each batch, disconnected communities are split, and vertices next to changes move (a
+    *frontier*). By this alone, modularity would decay. Once a share `renew` of the weight has
+    changed against the communities, a *renewal* therefore frees each vertex of whose weight that
+    share has changed, and runs a cycle of Leiden from there; its result is taken unless modularity
+    is lower. An *audit* compares with a run from single vertices; the more renewals regain, the
+    sooner it comes. Modularity is exact after every batch. The result depends on the graph at the
+    beginning, its batches, their boundaries, the options and the seed, not on threads or the store.
 
     Parameters
     ----------
     graph : DynamicGraph
-        Every batch applied to it is to be passed to `update`. Communities of a graph on a device
+        Pass every batch applied to it to `update`. Communities of a graph on a device
         are followed there, with the same results; other modes than "follow" copy its rows.
     seed : int
         0 … 2³² − 1.
@@ -60,7 +60,7 @@ class Tracker:
         Relative lead in modularity from which the communities of an audit are taken, and which
         trackers may lose on average between two audits; None for no audits.
     method : {"leiden", "louvain"}
-        Of renewals and audits. With "leiden" no community is disconnected after a renewal.
+        Method of renewals and audits. With "leiden" no community is disconnected after a renewal.
     resolution : float
         γ; larger values give smaller communities.
     connected : {"renewal", "always"}
@@ -69,9 +69,9 @@ class Tracker:
     effort : {"fast", "default", "best"}
         Of the run at the beginning and of audits; see `louvain`.
     mode : {"follow", "frontier", "screening", "naive", "static"}
-        "follow" as above. The others are there to be compared with: Louvain from the communities
-        before, at first with the vertices next to the change active ("frontier": Dynamic Frontier,
-        Sahu 2024), also their neighbours and communities ("screening": delta-screening,
+        "follow" as above. The others serve for comparison: Louvain from the previous
+        communities, at first with the vertices next to the change active ("frontier": Dynamic
+        Frontier, Sahu 2024), also their neighbours and communities ("screening": delta-screening,
         Zarayeneh and Kalyanaraman 2021), or all ("naive": Aynaud and Guillaume 2010); or the
         method from single vertices after each batch ("static").
     threads : int, optional
