@@ -35,6 +35,8 @@ def community_weights(
 
 def sum_of_squares(values: NDArray[np.int64]) -> int:
     """Return Σ values² exactly, for values below 2⁵³."""
+    if not len(values):
+        return 0
     parts = _squares(values, np.zeros(4, np.int64)).tolist()
     return sum(int(part) << shift for part, shift in zip(parts, (54, 28, 27, 0), strict=True))
 

@@ -186,12 +186,13 @@ class CpuEngine:
         if level.start is None:
             squares, second = sum_of_squares(level.degrees), sum_of_squares(level.second)
             return Sums(2 * int(level.loops.sum()), squares, level.vertices, second)
-        totals, second_totals = np.zeros(level.vertices, np.int64), np.zeros_like(level.second)
+        totals, second_totals = np.zeros(level.vertices, np.int64), level.second
         inside = move.weigh(tuple(level.rows), level.start, totals)
         # Marked, not sorted or hashed: np.unique takes minutes for 10⁸ communities.
         used = np.zeros(level.vertices, np.bool_)
         used[level.start] = True
         if len(level.second):
+            second_totals = np.zeros_like(level.second)
             add_masses(level.second, level.start, second_totals)
         squares, second = sum_of_squares(totals), sum_of_squares(second_totals)
         return Sums(int(inside), squares, int(np.count_nonzero(used)), second)
