@@ -25,17 +25,21 @@ from louvain_um.profiling.simulator import (
     concatenate_touches,
 )
 from louvain_um.profiling.simulator.addresses import GAP_PAGES
-from louvain_um.profiling.simulator.driver.constants import BLOCK_PAGES, PAGE_BYTES
+from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES
 from louvain_um.profiling.simulator.trace import Step
 
 MOST_STEPS: Final = 100_000
 """Launches that differ from the one before them."""
 
 LEAST_ARRIVALS: Final = 16
-"""Addresses of an array from which their order says how it was accessed."""
+"""Pages of 64 KiB of an array from which their order says how it was accessed."""
 
 IN_ORDER: Final = 0.5
 """Rank correlation of time and address from which pages came in order."""
+
+FOLLOWING: Final = 2 / 3
+"""The same of the pages that came after the one below them: it is large, too, for an array that
+many threads go through side by side, of which some fall behind."""
 
 I64 = NDArray[np.int64]
 
@@ -138,7 +142,7 @@ class _Seen:
     def _brought(self, rows: I64, number: int) -> Touches:
         """Return what a kernel accesses of an array: pages that came, each once."""
         begins, ends = _merged(self.first[rows], self.pages[rows], 0)
-        if came_in_order(self.first[rows]):
+        if came_in_order(self.first[rows] // BIG_PAGES):
             return Touches.runs(number, begins, ends - begins)
         each = (ends - begins) * (PAGE_BYTES // 4)  # every element of four bytes
         runs = [
@@ -163,11 +167,13 @@ class _Seen:
                 )  # fmt: skip
 
 
-def came_in_order(addresses: NDArray[Any]) -> bool:
-    """Return whether addresses came first in ascending order, by and large, or are few."""
-    arrivals = np.unique(addresses, return_index=True)[1]
-    few = len(arrivals) < LEAST_ARRIVALS
-    return few or bool(np.corrcoef(arrivals, np.arange(len(arrivals)))[0, 1] >= IN_ORDER)
+def came_in_order(pages: NDArray[Any]) -> bool:
+    """Return whether pages of 64 KiB came first in ascending order, by and large, or are few."""
+    arrivals = np.unique(pages, return_index=True)[1]
+    if len(arrivals) < LEAST_ARRIVALS:
+        return True
+    correlation = np.corrcoef(arrivals, np.arange(len(arrivals)))[0, 1]
+    return bool(correlation >= IN_ORDER or (np.diff(arrivals) > 0).mean() >= FOLLOWING)
 
 
 def _merged(first: I64, pages: I64, gap: int) -> tuple[I64, I64]:

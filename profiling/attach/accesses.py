@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.placement.hardware import LARGE_PAGE
 from louvain_um.profiling.access.maps import BINS, shift_of
-from louvain_um.profiling.access.migrations import came_in_order
+from louvain_um.profiling.access.migrations import LEAST_ARRIVALS, came_in_order
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
 
@@ -67,9 +68,24 @@ def _to_constant(parameter: str) -> bool:
 
 
 def gathered(events: EventTable, owners: NDArray[np.int32], number: int) -> bool:
-    """Return whether the pages of an array came to the device out of order."""
-    mine = (owners == number) & np.isin(events["kind"], (Kind.HTOD, Kind.GPU_FAULT_GROUP))
-    return not came_in_order(events["address"][mine])
+    """Return whether pages of an array came to the device out of order while kernels ran.
+
+    If they all faulted elsewhere, as in `cudaMemset`, the order of kernels is not known: then, too,
+    as accesses in order would cost less over the bus.
+    """
+    kind, time = events["kind"], events["time"]
+    mine = (owners == number) & np.isin(kind, (Kind.HTOD, Kind.GPU_FAULT_GROUP))
+    kernels = np.flatnonzero(kind == Kind.KERNEL)
+    kernels = kernels[np.argsort(time[kernels], kind="stable")]
+    ends = np.maximum.accumulate(time[kernels] + events["duration"][kernels])
+    if len(kernels) and events["duration"][kernels].any():
+        at = np.searchsorted(time[kernels], time, side="right") - 1
+        during = mine & (at >= 0) & (time < ends[at])
+        if not during.any():
+            faults = events["count"][mine & (kind == Kind.GPU_FAULT_GROUP)]
+            return len(faults) >= LEAST_ARRIVALS
+        mine = during
+    return not came_in_order(events["address"][mine] // LARGE_PAGE)
 
 
 def declare(launches: Sequence[Launch], arrays: Sequence[Lifetime], random: set[str]) -> Declared:

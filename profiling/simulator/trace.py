@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -280,9 +281,15 @@ class Trace:
         }
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
         whole = concatenate_touches(touching)
-        columns = {name: getattr(whole, name) for name in Touches.__slots__}
-        with replacing(path, force=force) as part, part.open("wb") as file:
-            np.savez_compressed(file, header=text, **columns)
+        columns = {"header": text, **{name: getattr(whole, name) for name in Touches.__slots__}}
+        with (
+            replacing(path, force=force) as part,
+            # Level 1 takes a fifth of the time that NumPy's level takes, and a third more bytes.
+            ZipFile(part, "w", ZIP_DEFLATED, compresslevel=1) as archive,
+        ):
+            for name, column in columns.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, column, allow_pickle=False)
 
 
 class Life(NamedTuple):

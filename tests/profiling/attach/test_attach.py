@@ -21,7 +21,7 @@ from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
 from louvain_um.profiling.attach import library
-from louvain_um.profiling.attach.accesses import Launch, constant_arguments
+from louvain_um.profiling.attach.accesses import Launch, constant_arguments, gathered
 from louvain_um.profiling.attach.library import SOURCE
 from louvain_um.profiling.attach.policy import answer, decide
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
@@ -166,6 +166,38 @@ def test_what_the_host_touches_only_after_a_kernel_is_no_input():
     events = EventTable({"kind": kinds, "time": [5, 25, 15]})
     launches = [Launch("k", start, start + 5, 1, {"a": False, "b": True}) for start in (10, 30)]
     assert _inputs(events, np.arange(3, dtype=np.int32), tuple(lives), launches) == {"a", "c"}
+
+
+def arrivals(pages, kernel=(0, 1000)):
+    """Return events of a kernel, and of pages of 64 KiB that come one by one from time 1 on."""
+    begin, end = kernel
+    count = len(pages)
+    return EventTable(
+        {
+            "kind": [Kind.KERNEL, *[Kind.GPU_FAULT_GROUP] * count],
+            "time": [begin, *range(1, count + 1)],
+            "duration": [end - begin, *[0] * count],
+            "address": [0, *(1 << 30 | page << 16 for page in pages)],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("pages", "kernel", "expected"),
+    [
+        (range(64), (0, 1000), False),
+        # Four parts of the threads, one after the other, each with a quarter of every stretch.
+        ([16 * k + 4 * part + i for part in range(4) for k in range(4) for i in range(4)],
+         (0, 1000), False),
+        (np.random.default_rng(1).permutation(64), (0, 1000), True),
+        (range(64), (500, 1000), True),  # before any kernel, as by cudaMemset
+        (np.random.default_rng(1).permutation(9), (0, 1000), False),  # too few to tell
+    ],
+)  # fmt: skip
+def test_the_order_of_pages_tells_gathers_from_streams(pages, kernel, expected):
+    events = arrivals(pages, kernel)
+    owners = np.where(events["kind"] == Kind.KERNEL, -1, 0).astype(np.int32)
+    assert gathered(events, owners, 0) is expected
 
 
 def decided_in_the_run(stand_in, path, program):
