@@ -125,7 +125,7 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
     budget,
 ):  # fmt: skip
     """A random graph of which few arcs are heavy, in core and in pages, by sums of either type."""
-    random, n, m = np.random.default_rng(1), 1 << 12, 1 << 15
+    random, n, m = np.random.default_rng(1), 1 << 11, 1 << 14
     weights = np.where(random.random(m) < 0.03, 70_000, random.integers(1, 1000, m))
     graph = Graph.from_edges(*random.integers(0, n, (2, m)), weights, n_vertices=n)
     if wide:
