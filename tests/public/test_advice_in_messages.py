@@ -53,7 +53,7 @@ PYTHON_ONLY = {
 OTHER_TOOLS = {
     "--type", "--trace", "--std", "--fmad", "--generate-line-info", "--relocatable-device-code",
 }  # fmt: skip
-OTHER_PREFIXES = ("--cuda-um-", "--gpu-architecture")
+OTHER_PREFIXES = ("--cuda-um-", "--duration", "--gpu-architecture")
 ARGUMENT = re.compile(r"(?<![\w.?&])([a-z]\w*)=(True|False|'[^']*'|…|\.\.\.)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 DOTTED = re.compile(r"\blouvain_um(?:\.\w+)+")
