@@ -21,6 +21,7 @@ import louvain_um as lu  # noqa: E402
 from louvain_um.distributed.carriers.dask_session import local_client  # noqa: E402
 from louvain_um.distributed.partition import blocks_of  # noqa: E402
 from louvain_um.errors import LouvainUmError, WorkerLostError  # noqa: E402
+from tests.cli.failures.processes import is_running, kill_when_busy, start  # noqa: E402
 from tests.distributed.runs import assert_equal, graph_named, one_process  # noqa: E402
 from tests.paths import ROOT  # noqa: E402
 
@@ -138,17 +139,40 @@ def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path):
     assert "(rank 1 of 2) was lost in level" in done.stderr
     (left,) = map(int, done.stdout.split())
     end = time.monotonic() + 20
-    while is_running(left) or list(tmp_path.iterdir()):
+    while psutil.pid_exists(left) or list(tmp_path.iterdir()):
         assert time.monotonic() < end
         time.sleep(0.1)
 
 
-def is_running(number):
-    """Return whether a process has not ended; nobody may have asked for its status."""
-    try:
-        return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+@pytest.mark.parametrize(
+    ("seconds", "worker"), [(0.3, True), (1.2, True), (1.4, True), (1.8, False)]
+)
+def test_a_kill_leaves_one_line_or_nothing(tmp_path, seconds, worker):
+    """While workers import, connect and compute; and that of the command, with its scheduler."""
+    graph, out, temporary = (tmp_path / name for name in ("graph.npz", "labels.npz", "temporary"))
+    lu.write_graph(graph, graph_named("lfr"))
+    temporary.mkdir()
+    shared = {*Path("/dev/shm").glob("[!m]*")}  # without those of MPICH in other tests
+    command = start(
+        "detect", graph, "-o", out, "-q", "--cluster", "local:2", cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    family = kill_when_busy(command, seconds, child=worker)
+    _, told = command.communicate(timeout=60)
+    if command.returncode == 0:
+        found = lu.read_labels(out).communities
+        assert found.tolist() == one_process("lfr", "louvain").labels.tolist()
+    else:
+        assert command.returncode == (1 if worker else -signal.SIGKILL)
+        assert told.count("\n") == worker, told
+        assert told.startswith("louvain-um: " if worker else "")
+        assert not out.exists()
+    end = time.monotonic() + 20
+    while [*filter(is_running, family)] or [*temporary.iterdir()]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert {*Path("/dev/shm").glob("[!m]*")} <= shared
+    assert {path.name for path in tmp_path.iterdir()} <= {graph.name, out.name, temporary.name}
 
 
 def test_a_worker_that_cannot_start_is_not_waited_for(monkeypatch):

@@ -22,6 +22,11 @@ pytest.importorskip(
 )
 
 
+ENVIRONMENT = {
+    **os.environ, "PYTHONPATH": str(ROOT), "LOUVAIN_UM_PATIENCE": "60", "UCX_TLS": "self,sm",
+}  # fmt: skip
+
+
 def launcher():
     """Return the program that starts ranks; skip where none is beside Python or on the path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -32,12 +37,9 @@ def launcher():
 
 def mpiexec(*command, ranks=2):
     """Run a command on ranks, which exchange data through shared memory."""
-    environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "LOUVAIN_UM_PATIENCE": "60", "UCX_TLS": "self,sm",
-    }  # fmt: skip
     return subprocess.run(
         [launcher(), "-n", str(ranks), sys.executable, *command],
-        capture_output=True, text=True, timeout=300, env=environment, check=False,
+        capture_output=True, text=True, timeout=300, env=ENVIRONMENT, check=False,
     )  # fmt: skip
 
 
@@ -145,3 +147,36 @@ def test_ranks_of_one_machine_open_no_ports(tmp_path):
     done = mpiexec(str(script))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[[], []]\n"
+
+
+@pytest.mark.parametrize(("victim", "collective"), [(1, 1), (0, 9)])
+def test_a_killed_rank_ends_all_and_leaves_nothing(tmp_path, victim, collective):
+    script, ranks = tmp_path / "script.py", tmp_path / "ranks"
+    ranks.mkdir()
+    script.write_text(
+        "import os, re, signal, sys\n"
+        "from pathlib import Path\n"
+        "from louvain_um.cli import main\n"
+        "from louvain_um.distributed.carriers import mpi\n"
+        "victim, collective, ranks = *map(int, sys.argv[1:3]), sys.argv[3]\n"
+        "class Killed(mpi.MpiCommunicator):\n"
+        "    def gather(self, array):\n"
+        "        if self.traffic.collectives >= collective:\n"
+        "            shared = re.findall(r'/dev/shm/\\S+', Path('/proc/self/maps').read_text())\n"
+        "            Path(ranks, str(os.getpid())).write_text(shared[0])\n"
+        "            if self.rank == victim:\n"
+        "                os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        return super().gather(array)\n"
+        "mpi.MpiCommunicator = Killed\n"
+        "sys.argv[1:] = ['detect', 'example:les-miserables', '--cluster', 'mpi', *sys.argv[4:]]\n"
+        "main()\n"
+    )
+    out = tmp_path / "labels.csv"
+    done = mpiexec(str(script), str(victim), str(collective), str(ranks), "-o", str(out))
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("louvain-um: ") == 1
+    assert not out.exists()
+    for file in ranks.iterdir():
+        assert not Path("/proc", file.name).exists()
+        assert not Path(file.read_text()).exists()

@@ -237,7 +237,11 @@ class WorkerProcess(SubprocessWorker):
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         self.process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-c", command, stdin=asyncio.subprocess.PIPE,
-            env={**NCCL_ON_ONE_MACHINE, **os.environ, "PYTHONPATH": path},
+            env={
+                **NCCL_ON_ONE_MACHINE, **os.environ, "PYTHONPATH": path,
+                # Dask hands its key to OpenSSL through a file there; a kill must not leave it.
+                "TMPDIR": self.worker_kwargs["local_directory"],
+            },
         )  # fmt: skip
         assert self.process.stdin
         options = {"scheduler_ip": self.scheduler, **self.worker_kwargs}

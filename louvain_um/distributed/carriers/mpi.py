@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +30,11 @@ EAGER_SECONDS: Final = 2e-4
 
 PAUSE_SECONDS: Final = 1e-4
 """Between later polls. Ranks that outnumber cores would otherwise take each other's time."""
+
+SHARED_BY_MPICH: Final = re.compile(r"/dev/shm/mpich_\S+")
+
+INTERRUPTED: Final = 130
+"""Exit status of an interrupted process in a shell."""
 
 LAST_WORDS: Final = 0.5
 """Seconds for the launcher to pass on why a rank aborts: it drops what it has not yet read."""
@@ -70,7 +79,14 @@ class MpiCommunicator(Communicator):
         """End all processes of the job: MPI knows no other way out of a collective."""
         print(f"louvain-um: {reason}", file=sys.stderr, flush=True)
         time.sleep(LAST_WORDS)
-        self.world.Abort(1)
+        self.end_all(1)
+
+    def end_all(self, status: int) -> None:
+        """End all processes of the job, and remove the memory they share: MPICH would leave it."""
+        with suppress(OSError):
+            for name in set(SHARED_BY_MPICH.findall(Path("/proc/self/maps").read_text())):
+                os.unlink(name)
+        self.world.Abort(status)
 
     def _wait(self, request: Any) -> None:
         since = time.monotonic()
@@ -106,6 +122,10 @@ def detect_with_mpi(
         found = detect_on_rank(ranks, block, options, watcher, **values)
     except NoGraphError:
         raise  # to abort now could end the first rank before it has said why
+    except KeyboardInterrupt:
+        if ranks.size > 1:  # to finalize would be to wait for a rank that may have been killed
+            atexit.register(ranks.end_all, INTERRUPTED)
+        raise
     except Exception as error:
         if ranks.size > 1:
             ranks.abort(f"rank {ranks.rank} of {ranks.size} failed: {error}")

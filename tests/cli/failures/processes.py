@@ -28,3 +28,36 @@ def wait_for_handlers(process):
         if caught and int(caught[1], 16) >> (signal.SIGHUP - 1) & 1:
             return
         time.sleep(0.02)
+
+
+def is_running(process):
+    """Return whether a process has not ended; nobody may have asked for its status."""
+    import psutil
+
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill_when_busy(process, seconds, *, child):
+    """Kill a process, or its first child, once it has computed for some seconds.
+
+    Returns the process and its children, as far as they had started.
+    """
+    import psutil
+
+    this = victim = psutil.Process(process.pid)
+    family = {this}
+    while process.poll() is None:
+        try:
+            family.update(this.children(recursive=True))
+            if child:
+                victim = min(this.children(), key=lambda each: each.pid, default=None)
+            if victim and sum(victim.cpu_times()[:2]) >= seconds:
+                victim.kill()
+                break
+        except psutil.NoSuchProcess:
+            break
+        time.sleep(0.01)
+    return family
