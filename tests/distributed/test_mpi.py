@@ -39,7 +39,8 @@ def mpiexec(*command, ranks=2):
     """Run a command on ranks, which exchange data through shared memory."""
     return subprocess.run(
         [launcher(), "-n", str(ranks), sys.executable, *command],
-        capture_output=True, text=True, timeout=300, env=ENVIRONMENT, check=False,
+        capture_output=True, encoding="utf-8", errors="replace",  # a launcher may cut lines
+        timeout=300, env=ENVIRONMENT, check=False,
     )  # fmt: skip
 
 

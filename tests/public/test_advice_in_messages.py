@@ -49,11 +49,14 @@ PYTHON_ONLY = {
     "sort=True",
     "exchange='host'",
     "store='rows'",
+    "reserve=…",  # of a store, in its name
+    "ahead=…",
 }
 OTHER_TOOLS = {
     "--type", "--trace", "--std", "--fmad", "--generate-line-info", "--relocatable-device-code",
+    "--duration",
 }  # fmt: skip
-OTHER_PREFIXES = ("--cuda-um-", "--duration", "--gpu-architecture")
+OTHER_PREFIXES = ("--cuda-um-", "--gpu-architecture")
 ARGUMENT = re.compile(r"(?<![\w.?&])([a-z]\w*)=(True|False|'[^']*'|…|\.\.\.)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 DOTTED = re.compile(r"\blouvain_um(?:\.\w+)+")
