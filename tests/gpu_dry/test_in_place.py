@@ -33,7 +33,7 @@ def reads(engine, stage=None):
     return found
 
 
-def test_a_hosted_graph_is_read_arc_by_arc(monkeypatch, engines):
+def test_a_graph_in_host_memory_is_read_arc_by_arc(monkeypatch, engines):
     graph, script = made_up("lfr22", "louvain", 16)
     visited = sum(moved.arcs_visited for moved in script.moves if moved.moves == graph.n_vertices)
     aggregated = sum(step.vertices == graph.n_vertices for step in script.steps)
