@@ -1,6 +1,7 @@
 """How long does Ouroboros take to give threads memory, and to be written to, on a GPU?
 
     python benchmarks/allocator.py [--threads 1000000] [--bytes 4,64] [--runs 5] [-o FILE]
+        [--chunk 8192] [--page 16]
 
 The two tests of its paper. Work generation: each thread of a kernel asks for 4 to 64 bytes and
 fills them. The baseline is what programs without an allocator do: sizes are summed (a scan), and a
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from common import machine, save, saved
 
-from louvain_um.dynamic.ouroboros import CHUNK, VARIANTS, Ouroboros
+from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
 
 HEAP = 2 << 30
 KERNELS = """
@@ -63,7 +64,9 @@ def milliseconds(cupy: Any, calls: dict[str, Callable[[], Any]], runs: int) -> d
     return {f"{name}_ms": median(times[1:]) for name, times in taken.items()}
 
 
-def measured(threads: int, low: int, high: int, runs: int) -> list[dict[str, Any]]:
+def measured(
+    threads: int, low: int, high: int, runs: int, sizes: dict[str, int]
+) -> list[dict[str, Any]]:
     """Return a row for the baseline and for each variant of Ouroboros."""
     import cupy
 
@@ -87,7 +90,7 @@ def measured(threads: int, low: int, high: int, runs: int) -> list[dict[str, Any
     }
     rows = [{"variant": "scan", **milliseconds(cupy, calls, runs), "share": 1.0}]
     for variant in VARIANTS:
-        heap = Ouroboros(HEAP, variant)
+        heap = Ouroboros(HEAP, variant, **sizes)
         generate, release = kernel("generate", heap), kernel("release", heap)
         calls = {
             "generate": lambda h=heap, go=generate: go(h.argument, pieces, words, count),
@@ -97,8 +100,8 @@ def measured(threads: int, low: int, high: int, runs: int) -> list[dict[str, Any
         row = {"variant": variant, **milliseconds(cupy, calls, runs)}
         assert bool(pieces.all()), f"{variant}: no memory is left"
         assert sum(heap.statistics().used_pages) == 0, f"{variant}: pages are lost"
-        rows.append(row | {"share": heap.chunks * CHUNK / heap.nbytes})
-    about = {"threads": threads, "low_bytes": low, "high_bytes": high}
+        rows.append(row | {"share": heap.chunks * sizes["chunk"] / heap.nbytes})
+    about = {"threads": threads, "low_bytes": low, "high_bytes": high, **sizes}
     return [about | row for row in rows]
 
 
@@ -108,10 +111,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1_000_000)
     parser.add_argument("--bytes", default="4,64", help="least and most of a piece")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--chunk", type=int, default=8192)
+    parser.add_argument("--page", type=int, default=16)
     parser.add_argument("-o", "--output", type=Path)
     args = parser.parse_args()
     low, high = map(int, args.bytes.split(","))
-    rows = measured(args.threads, low, high, args.runs)
+    rows = measured(args.threads, low, high, args.runs, {"chunk": args.chunk, "page": args.page})
     for row in rows:
         print(row, flush=True)
     file = saved("allocator", "cuda", args.output)

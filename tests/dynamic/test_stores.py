@@ -87,7 +87,7 @@ def test_marrow_pushes_what_was_written():
     ("store", "told"),
     [("pages:page=48", "page=32 or 64 or 128 or 256"), ("bal:block=1", "block=2 … 128"),
      ("vine:page=64", "options block, ahead, reserve"), ("vine:reserve=95", "reserve=1 … 90"),
-     ("vine:reserve=50", "vine is on the CPU; reserve=… is of a GPU"),
+     ("vine:reserve=50", "vine is on the CPU; leave out reserve"),
      ("rows:page=64", "no options"),
      ("ouro-x-p", "must be one of"), ("pages:order", "order=any or sorted"),
      ("ouro-s-p:chunk=3000", "chunk=1024 or 2048 or"), ("ouro-s-p:page=8", "page=16 or 32 or")],

@@ -263,6 +263,9 @@ CHANGING |= {
     "snapshots": lambda c: (c.changing.snapshot(), c.changing.host_snapshot(), c.changing.view()),
     "checks": lambda c: (c.changing.digest(), c.changing.check()),
     "edges": lambda c: (c.changing.has_edges(*c.ends), c.changing.weights_of(*c.ends)),
+    "edit": lambda c: lu.DynamicGraph(c.graph, weighted=True, device="cpu").edit_edges(
+        *c.ends, np.ones(len(c.ends[0]), np.int64)
+    ),
     "neighbours": lambda c: c.changing.neighbours(0),
     "networkx": lambda c: c.changing.to_networkx(),
     "add": lambda c: lu.DynamicGraph(c.graph, device="cpu").add_vertices(c.n),

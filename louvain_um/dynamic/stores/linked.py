@@ -42,7 +42,7 @@ class LinkedStore(Blocks):
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
         if "reserve" in options:
-            remedy = "reserve=… is of a GPU's memory: use device='cuda', or ahead=…"
+            remedy = "leave out reserve, or use device='cuda'"
             raise OptionError("store", self.name, remedy, problem=f"{self.name} is on the CPU")
         self.threads, self.budget = threads, budget
         self.weighted = rows.weights is not None
