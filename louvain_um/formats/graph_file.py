@@ -183,7 +183,7 @@ class GraphFile:
                 if held > LONGEST_LINE and not self.trusted:
                     raise self.error(f"a line is longer than {LONGEST_LINE >> 20} MiB{TRUST}")
                 continue
-            text = b"".join((*rest, data[:cut])) if rest else data
+            text = b"".join((*rest, memoryview(data)[:cut])) if rest else data
             yield np.frombuffer(text, np.uint8, held + cut)
             rest = [data[cut:]] if cut < len(data) else []
             held = len(data) - cut
