@@ -62,6 +62,10 @@ COMMANDS = {
     "picture": "draw GRAPH -o OUT.svg",
     "sssp": "run sssp GRAPH --source 0 -o OUT.json",
     "forest": "run mst GRAPH -o OUT.parquet",
+    "components": "run components GRAPH -o OUT.json",
+    "triangles": "run triangles GRAPH -o OUT.json",
+    "product": "run spmv GRAPH -o OUT.json",
+    "gexf": "convert GRAPH OUT.gexf",
     "cluster": "detect GRAPH --cluster local:2 -o OUT.csv",
 }
 """Words in capitals stand for files; OUT… is what the command writes."""
@@ -209,6 +213,7 @@ def whole(path: Path) -> bool:
         ".csv": read_labels,
         ".gz": lu.read_graph,
         ".txt": lu.read_graph,
+        ".gexf": lu.read_graph,
         ".parquet": lu.read_graph,
         ".html": lambda p: p.read_text().index("</html>"),
         ".json": lambda p: json.loads(p.read_text()),
