@@ -114,6 +114,7 @@ def dry_engine(patch, graph, script, options, observer, kernels=DryKernels):
     with patch.context() as patch:
         install(patch, FakeCuda(free=H200_FREE))
         _pose_as_cupy(patch)
+        patch.setattr(engine, "name_of", lambda index: "none")
         patch.setattr(run_memory, "view", view)
         patch.setattr(run_memory, "fill", fill)
         patch.setattr(run_memory, "fetch", lambda sides, values: None)
@@ -149,7 +150,7 @@ def run_dry(monkeypatch, graph, script, options):
 
 def _pose_as_cupy(patch):
     cupy = ModuleType("cupy")
-    runtime = SimpleNamespace(getDevice=lambda: 0, getDeviceProperties=lambda _: {"name": b"none"})
+    runtime = SimpleNamespace(getDevice=lambda: 0)
     cupy.cuda = SimpleNamespace(
         runtime=runtime, Device=lambda: SimpleNamespace(id=0), using_allocator=using_allocator
     )
