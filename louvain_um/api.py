@@ -17,6 +17,7 @@ from louvain_um.gpu.runtime.device import (
     device_errors,
     device_of,
     is_several,
+    library,
     refuse_high_degrees,
 )
 from louvain_um.graph.graph import Graph
@@ -316,7 +317,7 @@ def _run(
 
 def rows_made_for(graph: Any, options: Options) -> AbstractContextManager[None]:
     """Let the device of a run make the rows of a graph that is still to be made."""
-    if isinstance(graph, Graph) or options.device == "cpu":
+    if isinstance(graph, Graph) or options.device == "cpu" or library() is None:
         return nullcontext()
     from louvain_um.gpu.building.edges import rows_made_on
 

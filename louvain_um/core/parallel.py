@@ -103,6 +103,11 @@ def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Fut
         raise MemoryError("cannot start a thread; set LOUVAIN_UM_THREADS lower") from error
 
 
+def aside(function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    """Return what will hold ``function(item)``, computed beside what follows."""
+    return _submit(default_threads(), function, item)
+
+
 def stream(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:

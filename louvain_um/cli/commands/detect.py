@@ -157,13 +157,12 @@ def detect(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
-    from concurrent.futures import ThreadPoolExecutor
+    from louvain_um.gpu.runtime.device import library, start_early
 
-    from louvain_um.gpu.runtime.device import start_early
-
-    if cluster is None:
+    if cluster is None and library() is not None:
         start_early(device)
     from louvain_um.cli.progress import progress_reporter, timed
+    from louvain_um.core import parallel
     from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
     from louvain_um.errors import OptionError
     from louvain_um.options import Options
@@ -252,21 +251,20 @@ def detect(
 
             reporter.step(f"describing by {nodes}")
             described = describe(result, nodes)
-        with ThreadPoolExecutor(1) as aside:
-            connected = aside.submit(connection_notes, result)
-            if output is not None and isinstance(result, Communities):
-                reporter.step(f"writing {output}")
-                with timed(seconds, "write", reporter):
-                    write_output(
-                        output, result, described,
-                        hierarchy=hierarchy, safe_csv=safe_csv, force=force,
-                    )  # fmt: skip
+        connected = None
+        if output is not None and isinstance(result, Communities):
+            connected = parallel.aside(connection_notes, result)
+            reporter.step(f"writing {output}")
+            with timed(seconds, "write", reporter):
+                write_output(
+                    output, result, described, hierarchy=hierarchy, safe_csv=safe_csv, force=force
+                )
 
     ran_on = result.provenance.get("device")
     notes = (
         *loaded.notes,
         *common.ignored_memory_options(ran_on, memory, "auto", device_budget, peer_memory),
-        *connected.result(),
+        *(connection_notes(result) if connected is None else connected.result()),
         *(() if described is None else described.notes),
     )
     if not quiet:
