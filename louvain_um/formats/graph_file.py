@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import stat
 import sys
 import zipfile
 import zlib
@@ -23,6 +24,9 @@ from louvain_um.errors import READ_AGAIN, GraphFormatError
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text parsed at a time: text and results fit the cache."""
+
+LINE_BYTES = 1 << 12
+"""Bytes that are read beyond a part of a file at first, to find the end of its last line."""
 
 SAMPLE_BYTES = 1 << 16
 """Bytes in which the ends of lines are looked for."""
@@ -189,6 +193,59 @@ class GraphFile:
             held = len(data) - cut
         if rest:
             yield np.frombuffer(b"".join((*rest, b"\n")), np.uint8)
+
+    def pieces(self, size: int = BLOCK_BYTES) -> Iterator[Callable[[], NDArray[np.uint8]]]:
+        """Yield what returns the blocks of the rest, in order, which may differ from `blocks`.
+
+        These may be called side by side: each reads its own part of a plain file.
+        """
+        if not self._is_plain():
+            for block in self.blocks(size):
+                yield partial(np.asarray, block)
+            return
+        head, self._peeked = self._peeked, b""
+        begin, end = self.stream.tell() - len(head), os.fstat(self.stream.fileno()).st_size
+        first: bytes | None = head
+        while begin < end:
+            stop = min(begin + max(size, len(first or b"")), end)
+            if self.watch is not None:
+                self.bytes_read = max(self.bytes_read, stop)
+                self.watch(self.bytes_read)
+            yield partial(self._lines, begin, stop, first)
+            begin, first = stop, None
+
+    def _is_plain(self) -> bool:
+        """Return whether the bytes are those of a file that threads can read anywhere."""
+        if not (hasattr(os, "pread") and isinstance(self.stream, io.BufferedReader)):
+            return False
+        return stat.S_ISREG(os.fstat(self.stream.fileno()).st_mode)
+
+    def _lines(self, begin: int, end: int, head: bytes | None) -> NDArray[np.uint8]:
+        """Return the lines that begin in a part of a plain file; of the first, bytes at hand."""
+        # A line begins after a newline, which may be the byte before.
+        base = begin if head is not None else begin - 1
+        data, after = head or b"", LINE_BYTES
+        while True:
+            try:
+                count = end - base + after - len(data)
+                more = os.pread(self.stream.fileno(), count, base + len(data))
+            except OSError as error:
+                raise self.error(
+                    f"cannot be read: {(error.strerror or str(error)).lower()}{READ_AGAIN}"
+                ) from None
+            data = data + more if data else more
+            start = 0 if head is not None else data.find(b"\n", 0, end - begin) + 1
+            if start == 0 and head is None:
+                return np.empty(0, np.uint8)
+            stop = data.find(b"\n", end - 1 - base) + 1
+            last = max(start, data.rfind(b"\n", start, end - 1 - base) + 1)
+            if (stop or len(data)) - last > LONGEST_LINE and not self.trusted:
+                raise self.error(f"a line is longer than {LONGEST_LINE >> 20} MiB{TRUST}")
+            if not (stop or more):
+                data, stop = data + b"\n", len(data) + 1
+            if stop:
+                return np.frombuffer(data, np.uint8, stop - start, start)
+            after *= 8
 
     def check_archive(self) -> None:
         """Raise an error for a zip archive that unpacks to far more bytes than it has."""

@@ -48,6 +48,27 @@ def test_long_lines_are_whole(monkeypatch):
         assert all(block.endswith(b"\n") for block in blocks)
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_parts_of_a_plain_file_have_all_lines_once(tmp_path, monkeypatch, end):
+    monkeypatch.setattr(graph_file, "LINE_BYTES", 3)
+    lines = [b"1" * 10, b"2" * 25, b"", b"3", b"4" * 20, b"5", b"6 7"]
+    text = b"\n".join(lines) + end.encode()
+    path = tmp_path / "a.txt"
+    path.write_bytes(text)
+    for size in range(1, 40):
+        for peeked, consumed in ((2, 0), (2, 11), (40, 0), (40, 11)):
+            seen = []
+            watch = graph_file.watched_by(lambda size, done: seen.append(done))  # noqa: B023
+            with watch, open_graph_file(str(path)) as file:
+                file.peek(peeked)
+                file.read(consumed)
+                blocks = [piece().tobytes() for piece in file.pieces(size)]
+            assert b"".join(blocks) == text[consumed:] + b"\n" * (not end)
+            assert all(not block or block.endswith(b"\n") for block in blocks)
+            assert seen == sorted(seen)
+            assert seen[-1] == len(text)
+
+
 def refused(path, text):
     """Reading is refused in one line, unless the file is trusted."""
     with pytest.raises(GraphFormatError, match=text) as caught:

@@ -62,7 +62,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
     buffers = threading.local()
     threads = parallel.default_threads()
     blocks = parallel.stream(
-        lambda data: _scan(data, line_format, buffers), line_format.blocks(file), threads
+        lambda lines: _scan(lines(), line_format, buffers), line_format.pieces(file), threads
     )
     for block in blocks:
         if len(block.deferred):

@@ -6,8 +6,9 @@ finds out what is wrong with that line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -297,6 +298,12 @@ class LineFormat:
             if self.times is not None:
                 self.times.add(data)
             yield data
+
+    def pieces(self, file: GraphFile) -> Iterator[Callable[[], NDArray[np.uint8]]]:
+        """Yield what returns these blocks, if possible by reading them in the thread that calls."""
+        if self.times is None:
+            return file.pieces()
+        return (partial(np.asarray, data) for data in self.blocks(file))
 
     def select(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return lines with the ids first; `data` itself where they are."""

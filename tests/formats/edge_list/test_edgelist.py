@@ -210,6 +210,8 @@ def test_line_numbers_count_over_blocks(tmp_path, monkeypatch):
 
     blocks = GraphFile.blocks
     monkeypatch.setattr(GraphFile, "blocks", lambda self, size=0: blocks(self, 1000))
+    pieces = GraphFile.pieces
+    monkeypatch.setattr(GraphFile, "pieces", lambda self: pieces(self, 1000))
     lines = "".join(f"{i} {i + 1} 0.123456789012345678\n" for i in range(900))
     assert read(tmp_path, lines).n_edges == 900
     for faulty in ("-5 1 2\n", "1 2 -1e-30\n"):
