@@ -61,7 +61,9 @@ class Drawing:
         """Widths of lines, in points: by weight where that differs, less where lines are many."""
         if not len(self.weights) or self.weights.min() == self.weights.max():
             return np.full(len(self.weights), UNIFORM_WIDTH)
-        return 0.4 + 2.6 * self.weights * min(1.0, (MANY_LINES / len(self.weights)) ** 0.5)
+        scale = min(1.0, (MANY_LINES / len(self.weights)) ** 0.5)
+        widths: NDArray[np.float64] = 0.4 + 2.6 * self.weights * scale
+        return widths
 
 
 def drawable(graph: Graph) -> bool:

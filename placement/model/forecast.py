@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.placement.layout import HELD_BLOCKS, ArenaSpec, placed
@@ -72,14 +72,11 @@ class Forecast:
 
     def scaled(self, stages: Mapping[Stage, float]) -> Forecast:
         """Return a forecast in which each stage takes so many times as long."""
-        parts = ("core", "remote", "sorted_rows", "out_of_core", "arrival")
-        return replace(
-            self,
-            **{
-                name: {stage: stages[stage] * s for stage, s in getattr(self, name).items()}
-                for name in parts
-            },
-        )
+        scaled: dict[str, Any] = {
+            name: {stage: stages[stage] * s for stage, s in getattr(self, name).items()}
+            for name in ("core", "remote", "sorted_rows", "out_of_core", "arrival")
+        }
+        return replace(self, **scaled)
 
 
 def coming(layout: Sequence[ArenaSpec], out_of_core: Mapping[str, int]) -> float:

@@ -218,7 +218,8 @@ class Course:
         # Each cycle visits level 0's arcs about once more.
         first = 1.0 if self.begun else work.visited - usual - FAST_SPARES * self.fast
         visited = first + cycles
-        often = dict.fromkeys(("aggregate", "coarse", "refine"), cycles / usual)
+        repeated: tuple[Stage, ...] = ("aggregate", "coarse", "refine")
+        often = dict.fromkeys(repeated, cycles / usual)
         if self.fast:
             often["refine"] = 1 / usual
         found: dict[Stage, float] = {"load": 1.0, "fetch": 1.0, "move": visited / work.visited}

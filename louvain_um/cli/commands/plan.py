@@ -193,8 +193,9 @@ def detect(
     options = placing.checked(peer_memory)
     memory, machine = placing.memory, options["machine"]
     budget = Budget.parse(placing.device_budget)
-    search = {"effort": effort.value, "n_iterations": n_iterations, "best_of": best_of}
-    asked = Options(method=method.value, **search)
+    asked = Options(
+        method=method.value, effort=effort.value, n_iterations=n_iterations, best_of=best_of
+    )
 
     def plan_of(shape: Shape) -> Plan:
         return planning.plan_shape(shape, memory, budget, machine, kind=kind)
@@ -225,7 +226,10 @@ def detect(
         else:
             loaded = read(graph, reading, quiet=printing.quiet)
             graph_notes = loaded.notes
-            result = planning.plan(loaded, method=method.value, kind=kind, **search, **options)
+            result = planning.plan(
+                loaded, kind=kind, method=asked.method, effort=asked.effort,
+                n_iterations=asked.n_iterations, best_of=asked.best_of, **options,
+            )  # fmt: skip
             source_note = "the whole graph was read" + (
                 "" if whole else ", as it has no header with its size"
             )
