@@ -218,7 +218,9 @@ class GraphFile:
         """Return whether the bytes are those of a file that threads can read anywhere."""
         if not (hasattr(os, "pread") and isinstance(self.stream, io.BufferedReader)):
             return False
-        return stat.S_ISREG(os.fstat(self.stream.fileno()).st_mode)
+        status = os.fstat(self.stream.fileno())
+        # Some virtual files say that they have no bytes.
+        return stat.S_ISREG(status.st_mode) and status.st_size >= self.stream.tell()
 
     def _lines(self, begin: int, end: int, head: bytes | None) -> NDArray[np.uint8]:
         """Return the lines that begin in a part of a plain file; of the first, bytes at hand."""
@@ -234,6 +236,8 @@ class GraphFile:
                     f"cannot be read: {(error.strerror or str(error)).lower()}{READ_AGAIN}"
                 ) from None
             data = data + more if data else more
+            if more and len(data) < end - base:
+                continue  # the system returned fewer bytes than asked for
             start = 0 if head is not None else data.find(b"\n", 0, end - begin) + 1
             if start == 0 and head is None:
                 return np.empty(0, np.uint8)

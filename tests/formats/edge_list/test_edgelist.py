@@ -1,6 +1,8 @@
 import gzip
 import io
+import os
 import re
+import stat
 import sys
 import warnings
 from contextlib import nullcontext
@@ -220,6 +222,20 @@ def test_line_numbers_count_over_blocks(tmp_path, monkeypatch):
         assert caught.value.line == 901
     words = "".join(f"v{i} v{i + 1}\n" for i in range(900))
     assert read(tmp_path, words).n_vertices == 901
+
+
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="threads read their parts with pread")
+def test_a_file_is_read_whole_if_the_system_returns_little_or_no_size(tmp_path, monkeypatch):
+    from louvain_um.formats.graph_file import GraphFile
+
+    text = "".join(f"{i} {i + 1}\n" for i in range(8000))
+    pread, pieces = os.pread, GraphFile.pieces
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphFile, "pieces", lambda self: pieces(self, 1000))
+        patch.setattr(os, "pread", lambda file, size, place: pread(file, min(size, 5), place))
+        assert read(tmp_path, text).n_edges == 8000
+    monkeypatch.setattr(os, "fstat", lambda file: os.stat_result([stat.S_IFREG, *[0] * 9]))
+    assert read(tmp_path, text).n_edges == 8000
 
 
 def test_options_are_checked(tmp_path):
