@@ -247,7 +247,7 @@ class DynamicGraph:
         Parameters
         ----------
         u, v : array of int, or of names
-            Ends of the edges, each edge once.
+            Ends of the edges. If an edge is given twice, its weights add up.
         w : array of number
             Their new weights; 0 deletes an edge.
 

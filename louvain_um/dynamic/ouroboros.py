@@ -144,7 +144,8 @@ class Ouroboros:
     Parameters
     ----------
     nbytes : int
-        Bytes to manage, taken at once: 1 MiB to 64 GiB.
+        Bytes to manage, taken at once: at least 1 MiB and 32 chunks, and at most 64 GiB, or with
+        a larger `page` as many times more.
     variant : str
         One of `VARIANTS`.
     memory : uint8[nbytes] on the device, optional

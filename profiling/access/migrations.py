@@ -53,7 +53,7 @@ def trace_of_events(session: SessionData, path: str | Path) -> Trace:
     faulted there, or migrated back without being evicted.
     """
     seen = _Seen(session)
-    if not len(seen.kernels) or not seen.came.any():
+    if not (seen.came & (seen.at < len(seen.kernels))).any():
         raise LouvainUmError(
             f"{path}: holds no kernel that brought managed memory to the GPU, so no accesses are "
             "known; record with nsys profile --cuda-um-gpu-page-faults true"

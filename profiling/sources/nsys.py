@@ -131,9 +131,14 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _of_parquet(folder: Path) -> sqlite3.Connection:
     """Return a database in memory with the tables of a folder of Parquet files."""
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise LouvainUmError(
+            f"{folder}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or run nsys "
+            "export --type sqlite"
+        ) from None
     base = sqlite3.connect(":memory:")
     for name in (*TABLES, RANGES, STRINGS, *ABOUT):
         if not (folder / f"{name}.parquet").is_file():

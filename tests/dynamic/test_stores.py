@@ -178,8 +178,10 @@ def test_edited_edges_stay_where_they_are(store):
     assert g.weights_of(u[:9], v[:9]).tolist() == w.tolist()
     assert g.memory.held_bytes == held
     assert g.memory.moved_bytes == moved or store == "csr"
+    g.edit_edges([u[0], v[0]], [v[0], u[0]], [3, 4])
+    assert g.weights_of(u[:1], v[:1]).tolist() == [7]
     digest = g.digest()
-    with pytest.raises(louvain_um.GraphError, match="not in the graph"):
+    with pytest.raises(louvain_um.GraphError, match=r"not in the graph.* or leave them out"):
         g.edit_edges([0, 5], [0, 5], [1, 1])
     assert g.digest() == digest
 

@@ -129,8 +129,8 @@ def refuse_heavy(key: int) -> NoReturn:
 def refuse_absent(key: int, count: int) -> NoReturn:
     """Raise for edges that are not there."""
     raise EdgeError(
-        f"{count:,} of the edges to delete or decrease are not in the graph, first "
-        "{edge}; pass missing='count' to pass over them",
+        f"{count:,} of the edges to delete, decrease or edit are not in the graph, first "
+        "{edge}; pass missing='count' to apply, or leave them out",
         key,
     )
 

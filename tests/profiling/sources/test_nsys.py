@@ -1,4 +1,5 @@
 import sqlite3
+import sys
 
 import pytest
 
@@ -291,6 +292,13 @@ def as_parquet(path):
     return folder
 
 
+def test_a_folder_of_parquet_files_needs_pyarrow(export, monkeypatch):
+    folder = as_parquet(export)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(LouvainUmError, match="Parquet needs pyarrow: pip install"):
+        load(folder)
+
+
 def test_a_folder_of_parquet_files_is_the_same_export(export):
     database, folder = load(export), load(as_parquet(export))
     for name in ("time", "kind", "bytes", "address", "count", "cause"):
@@ -352,6 +360,9 @@ def test_what_cannot_be_replayed_or_read_says_why(tmp_path, export):
     rows = [("CUPTI_ACTIVITY_KIND_KERNEL", (1, 2, 0, 1, 1, 1))]
     with pytest.raises(LouvainUmError, match="no kernel that brought managed memory"):
         recording_in(database(tmp_path / "plain.sqlite", SCHEMA, rows=rows))
+    after = ("CUPTI_ACTIVITY_KIND_MEMCPY", (5, 6, 0, 4096, 11, 2, BASE))
+    with pytest.raises(LouvainUmError, match="no kernel that brought managed memory"):
+        recording_in(database(tmp_path / "after.sqlite", SCHEMA, rows=[*rows, after]))
     report = tmp_path / "stats.csv"
     report.write_text("Start (ns),Duration (ns),CorrId,Name\n1,2,3,kernel\n")
     with pytest.raises(LouvainUmError, match="a report of nsys stats"):
