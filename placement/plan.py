@@ -331,8 +331,9 @@ class Plan:
         """What the figures are based on."""
         found, course = notes(self.choice, self.work, self.request), self.course
         if course.runs != 1:
+            runs = self.expected.seconds / self.choice.expected.seconds
             found += (
-                f"a search takes as long as {course.runs:.1f} runs with the default options, one "
+                f"a search takes as long as {runs:.1f} runs with the default options, one "
                 "after the other, and the memory of one",
             )
         if course.cycles == -1:

@@ -211,6 +211,10 @@ def test_searches_are_planned_by_their_cycles_and_runs():
         seconds = [each.seconds for each in found]
         assert seconds == sorted(seconds)
         assert seconds[-1] == pytest.approx(2 * seconds[-2])
+        several = plan(**size, method=method, n_iterations=cycles + 1, best_of=3)
+        runs = several.seconds / one.seconds
+        assert runs > 3.01
+        assert any(f"as long as {runs:.1f} runs" in note for note in several.notes)
         wide, usual = found[3].seconds_range, one.seconds_range
         assert wide.high / wide.low > 5 * usual.high / usual.low
     with pytest.raises(OptionError, match="best_of"):
