@@ -163,8 +163,9 @@ def _arrow(column: NDArray[Any]) -> Any:
     if column.dtype.kind == "O":
         return pa.array(column.tolist(), pa.string())
     # `pyarrow.array` would import pandas.
-    values = pa.py_buffer(np.ascontiguousarray(column))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, values])
+    values = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+    buffers = [None, pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
 WRITERS: dict[str, Writer] = {

@@ -34,8 +34,14 @@ def suffix(request):
 
 @pytest.mark.parametrize(
     "names",
-    [None, np.array([10, 11, 3, 9, 8, 7, 6, -5]), np.array(AWKWARD, object), np.array(AWKWARD)],
-    ids=["none", "integers", "objects", "text"],
+    [
+        None,
+        np.array([10, 11, 3, 9, 8, 7, 6, -5]),
+        np.arange(10, 18, dtype=">i8"),
+        np.array(AWKWARD, object),
+        np.array(AWKWARD),
+    ],
+    ids=["none", "integers", "swapped", "objects", "text"],
 )
 def test_every_format_returns_what_was_written(tmp_path, suffix, names):
     written = result(names)
