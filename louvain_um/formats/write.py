@@ -311,7 +311,9 @@ def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]
     notes: tuple[str, ...] = ()
     if graph.names is not None:
         names = graph.names
-        if names.dtype.kind not in "iu":
+        if names.dtype.kind in "iu":
+            names = names.astype(names.dtype.newbyteorder("="), copy=False)
+        else:
             names = np.array([str(name) for name in names.tolist()], dtype=object)
         columns = {"source": names[u], "target": names[v]}
         if not _one_based(graph):

@@ -136,6 +136,13 @@ def test_ids_survive(tmp_path):
         assert read_graph(tmp_path / f"lonely{suffix}").n_vertices == 3
 
 
+def test_ids_of_the_other_byte_order_survive(tmp_path):
+    graph = Graph.from_edges([0, 1], [1, 2], names=np.array([10, 20, 30], ">i8"))
+    for name in ("g.csv", "g.npz", "g.parquet", "g.graphml"):
+        write_graph(tmp_path / name, graph)
+        assert read_graph(tmp_path / name).names.tolist() == [10, 20, 30]
+
+
 def test_lists_longer_than_a_block(tmp_path, monkeypatch):
 
     from louvain_um.graph import export
