@@ -351,6 +351,8 @@ def is_export(path: str | Path) -> bool:
     """Return whether a file is an SQLite database, or a folder holds Nsight's tables as Parquet."""
     if Path(path).is_dir():
         return any(Path(path, f"{name}.parquet").is_file() for name in (*TABLES, STRINGS))
+    if not Path(path).is_file():  # a pipe would be waited for
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -360,7 +362,7 @@ def is_export(path: str | Path) -> bool:
 
 def is_report(path: str | Path) -> bool:
     """Return whether a file is a table of `nsys stats`, in CSV."""
-    if Path(path).suffix != ".csv":
+    if Path(path).suffix != ".csv" or not Path(path).is_file():
         return False
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

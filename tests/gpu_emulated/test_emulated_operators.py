@@ -354,7 +354,7 @@ def test_what_goes_wrong_ends_in_one_line(device):
     given = user_functors.arguments_of(case, 64, device)
     for kind, balanced in itertools.product((np.int64, np.uint32), (False, True)):
         wrong = device.asarray(np.array([3, 99], kind))
-        with pytest.raises(GraphError, match="99 is no vertex"):
+        with pytest.raises(GraphError, match="99 is not a vertex"):
             advance(there, wrong, case.function, *given, balanced=balanced)
     with pytest.raises(OptionError, match="contiguous"):
         filter(there, None, PICKED[0], device.asarray(np.arange(128))[::2])
