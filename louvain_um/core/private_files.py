@@ -22,6 +22,9 @@ NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 WAIT_SECONDS: Final = 60
 """For one file; a process that has waited as long for one waits for no other."""
 
+IDLE_SECONDS: Final = 10
+"""For a process that does not run meanwhile: it was stopped, or hangs."""
+
 POLL_SECONDS: Final = 0.05
 
 _patient, _warned = True, False
@@ -66,18 +69,24 @@ def write(path: Path, content: bytes) -> None:
 def made_once(path: Path, in_haste: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Wait while another process makes a file; then let others wait until the block ends.
 
-    Waiting ends early if `in_haste` says so, or if the other process takes too long.
+    Waiting ends early if `in_haste` says so, or if the other process takes too long or stands
+    still, which is said in a line.
     """
-    global _patient
     locked, descriptor = path.with_name(f"{path.name}.lock"), -1
     with suppress(OSError):  # the folder cannot be written
         _make_folder(path.parent)
         descriptor = os.open(locked, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
-    held, end = False, time.monotonic() + WAIT_SECONDS
+    held, end, seen, moved = False, time.monotonic() + WAIT_SECONDS, "", 0.0
     try:
         while descriptor >= 0 and not (held := lock(descriptor)) and _patient and not in_haste():
-            _patient = time.monotonic() < end
+            now, before, seen = time.monotonic(), seen, _work_of_holder(descriptor)
+            moved = moved if seen == before else now
+            if now > min(end, moved + IDLE_SECONDS):
+                _give_up(path.parent)
             time.sleep(POLL_SECONDS)
+        if held:
+            with suppress(OSError):  # the disk may be full
+                os.pwrite(descriptor, b"%-20d" % os.getpid(), 0)
         yield
     finally:
         if held:
@@ -85,6 +94,25 @@ def made_once(path: Path, in_haste: Callable[[], bool] = lambda: False) -> Itera
                 locked.unlink()
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def _work_of_holder(descriptor: int) -> str:
+    """Return what changes while the process runs that holds a lock; always, if none is known."""
+    with suppress(OSError, ValueError):
+        about = Path(f"/proc/{int(os.pread(descriptor, 20, 0))}/stat").read_text(errors="replace")
+        return " ".join(about.rpartition(")")[2].split()[11:13])  # ticks of user and system
+    return str(time.monotonic_ns())
+
+
+def _give_up(folder: Path) -> None:
+    """Wait for no other process from now on."""
+    global _patient
+    if _patient:
+        _patient = False
+        warn(
+            f"{folder}: another process began to compile what is needed here and does not finish; "
+            "compiling it here, too"
+        )
 
 
 def is_private(status: os.stat_result) -> bool:

@@ -4,9 +4,11 @@ import hashlib
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -53,18 +55,34 @@ def package(tmp_path):
     return core
 
 
-def run(package):
-    """Return what the kernel returns in a new process, and how often the cache served it."""
+def started(package):
+    """Start a process that uses the kernel."""
     root = package.parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", "import louvain_um.core.user"], cwd=root, check=True,
+    return subprocess.Popen(
+        [sys.executable, "-c", "import louvain_um.core.user"], cwd=root,
         env={
             **os.environ, "PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(root / "kept"),
             "PYTHONDONTWRITEBYTECODE": "1",  # of modules: it trusts the time of a file
         },
-        capture_output=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    result, hits = done.stdout.split()
+
+
+def compiling(package):
+    """Start a process, and return when it has locked what it compiles."""
+    process, kept = started(package), package.parents[1] / "kept"
+    while not any(lock.read_text() for lock in kept.rglob("*.lock")):
+        time.sleep(0.001)
+    return process
+
+
+def run(package, said=""):
+    """Return what the kernel returns in a new process, and how often the cache served it."""
+    process = started(package)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert said in err
+    result, hits = out.split()
     return int(result), int(hits)
 
 
@@ -99,6 +117,29 @@ def test_one_of_several_processes_compiles(package):
         found = sorted(pool.map(run, [package] * 4))
     assert found == [(42, 0), (42, 1), (42, 1), (42, 1)]
     assert not list((package.parents[1] / "kept").rglob("*.lock"))
+
+
+@pytest.mark.system
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux says who runs")
+def test_a_process_that_was_stopped_or_killed_while_it_compiles_keeps_nobody_waiting(package):
+    waits = package / "private_files.py"
+    waits.write_text(waits.read_text().replace("IDLE_SECONDS: Final = 10", "IDLE_SECONDS = 1"))
+    first = compiling(package)
+    try:
+        first.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        assert run(package, "another process began to compile") == (42, 0)
+        assert time.monotonic() - begin < 30  # less than a process waits for one that runs
+        assert run(package) == (42, 1)
+    finally:
+        first.kill()
+        first.communicate()
+    shutil.rmtree(package.parents[1] / "kept")
+    second = compiling(package)
+    second.kill()
+    second.communicate()
+    assert run(package) == (42, 0)
+    assert run(package) == (42, 1)
 
 
 @pytest.mark.system

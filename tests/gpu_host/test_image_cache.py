@@ -1,12 +1,16 @@
 """Compiled kernels on disk: found again, never trusted blindly, never the reason for a failure."""
 
 import ctypes
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from louvain_um.cli.commands import warmup
-from louvain_um.errors import DeviceUnavailableError
+from louvain_um.core import private_files
+from louvain_um.errors import DeviceUnavailableError, GraphWarning
 from louvain_um.gpu.runtime import compile_cache, device, nvrtc
 
 IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
@@ -73,6 +77,32 @@ def test_what_was_compiled_once_is_read(folder, monkeypatch):
     first = compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder)
     monkeypatch.setattr(compile_cache, "build", None)
     assert compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder) == first
+
+
+HOLDER = """
+import os, signal, sys
+from pathlib import Path
+from louvain_um.core.private_files import made_once
+with made_once(Path(sys.argv[1])):
+    print("holds", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux says who runs")
+def test_who_waits_for_a_stopped_process_compiles_after_a_while(folder, monkeypatch):
+    unit = "one", ["k"], compile_cache.target(75), folder
+    monkeypatch.setattr(private_files, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(private_files, "_patient", True)
+    command = [sys.executable, "-c", HOLDER, str(compile_cache.image_file(*unit))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout.readline() == b"holds\n"
+            with pytest.warns(GraphWarning, match="another process began to compile"):
+                first = compile_cache.cached_image(*unit)
+        finally:
+            holder.kill()
+    assert compile_cache.known_image(*unit) == first
 
 
 def test_images_that_come_with_the_package_are_not_compiled(folder, monkeypatch, tmp_path):
