@@ -38,16 +38,19 @@ def is_partitioned(name: str) -> bool:
 def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, force: bool) -> None:
     """Raise if the output cannot be written, before any work is done."""
     from louvain_um.errors import LouvainUmError, OptionError
-    from louvain_um.formats.file_types import ATTRIBUTED, holds_communities
-    from louvain_um.formats.labels import check_table_path
-    from louvain_um.formats.labels.table import WRITERS
+    from louvain_um.formats.file_types import (
+        ATTRIBUTED,
+        TABLES,
+        check_table_path,
+        holds_communities,
+    )
 
     graphs.refuse_same(graph, output)
     if not holds_communities(str(output)):
         try:
             check_table_path(output, force=force, safe_csv=safe_csv)
         except LouvainUmError as error:
-            if output.suffix.lower() in WRITERS:
+            if output.suffix.lower() in TABLES:
                 raise
             known = ", ".join(ATTRIBUTED)
             raise LouvainUmError(

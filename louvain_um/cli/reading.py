@@ -18,6 +18,7 @@ from louvain_um.formats import READERS
 
 if TYPE_CHECKING:
     from louvain_um.distributed.files.reading import PartitionedGraph
+    from louvain_um.formats.read_options import ReadOptions
     from louvain_um.graph.graph import Graph
 
 READING = "Reading the graph"
@@ -215,14 +216,25 @@ class Reading:
 
         import_numba()
         from louvain_um.errors import GraphWarning
-        from louvain_um.formats.read_options import ReadOptions
         from louvain_um.formats.reading import read
 
-        options = {field.name: plain(getattr(self, field.name)) for field in fields(ReadOptions)}
-        options["separator"] = expanded(self.separator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphWarning)
-            return read(name, self.format, ReadOptions(**options))
+            return read(name, self.format, self.options())
+
+    def check(self, name: str) -> None:
+        """Raise the errors of `read` that need no look into the file."""
+        from louvain_um.formats.reading import check_source
+
+        check_source(name, self.format)
+        self.options()
+
+    def options(self) -> ReadOptions:
+        """Return the options as readers take them."""
+        from louvain_um.formats.read_options import ReadOptions
+
+        options = {field.name: plain(getattr(self, field.name)) for field in fields(ReadOptions)}
+        return ReadOptions(**options | {"separator": expanded(self.separator)})
 
 
 DEFAULT_READING = Reading()

@@ -5,10 +5,19 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from louvain_um.errors import GraphError, GraphFormatError, OptionError, install_hint
+from louvain_um.core.atomic_files import check_output
+from louvain_um.errors import (
+    GraphError,
+    GraphFormatError,
+    LouvainUmError,
+    OptionError,
+    install_hint,
+    require_packages,
+)
 
 READERS = {
     "edges": "edge_list.reader:read",
@@ -79,6 +88,9 @@ UNREAD = {
 
 ATTRIBUTED = (".gexf", ".graphml", ".cyjs")
 """Suffixes of files that hold a graph and the communities of its vertices."""
+
+TABLES = (".csv", ".tsv", ".parquet", ".npz", ".json")
+"""Suffixes of label files."""
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 """Suffixes of files that other programs can save as CSV."""
@@ -183,6 +195,31 @@ def other_content(head: bytes) -> str:
 def holds_communities(name: str) -> bool:
     """Return whether a file's suffix is of a format for a graph and its communities."""
     return name.lower().removesuffix(".gz").endswith(ATTRIBUTED)
+
+
+def check_table_path(path: str | Path, *, force: bool = False, safe_csv: bool = False) -> None:
+    """Raise if a table cannot be written, before any work is done."""
+    if safe_csv:
+        check_text(path)
+    check_table(path)
+    check_output(path, force=force)
+
+
+def check_text(path: str | Path) -> None:
+    """Raise if a table is none of those that spreadsheets take for formulas."""
+    if Path(path).suffix.lower() not in (".csv", ".tsv"):
+        raise LouvainUmError(f"{path}: --safe-csv is for .csv and .tsv files; leave it out")
+
+
+def check_table(path: str | Path) -> str:
+    """Return the suffix of a table that can be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in TABLES:
+        got = f"unknown suffix {suffix!r}" if suffix else "no suffix"
+        raise LouvainUmError(f"{path}: {got}; use one of {', '.join(TABLES)}")
+    if suffix == ".parquet":
+        require_packages("writing .parquet", "pyarrow")
+    return suffix
 
 
 def first_line_of(error: Exception) -> str:

@@ -272,11 +272,8 @@ PREFIX = "example:"
 
 def is_example(source: str) -> bool:
     """Return whether a source names an example; a file of that name comes first."""
-    return source.startswith(PREFIX) and not os.path.exists(source)
-
-
-def example(source: str, options: ReadOptions) -> Graph:
-    """Return the graph of an example."""
+    if not source.startswith(PREFIX) or os.path.exists(source):
+        return False
     name = source.removeprefix(PREFIX)
     if name not in EXAMPLES:
         raise OptionError(
@@ -285,6 +282,11 @@ def example(source: str, options: ReadOptions) -> Graph:
             f"choose from {', '.join(EXAMPLES)}",
             problem=f"unknown example {name!r}",
         )
+    return True
+
+
+def example(source: str, options: ReadOptions) -> Graph:
+    """Return the graph of an example."""
     from louvain_um.formats.networks import UNDIRECTED
 
     if options.directed:
@@ -293,5 +295,5 @@ def example(source: str, options: ReadOptions) -> Graph:
     if problem := options.unsuited("an example", but=fits):
         raise GraphError(problem)
     with files("louvain_um.formats").joinpath("examples.json").open("rb") as file:
-        edges = json.load(file)[name]
+        edges = json.load(file)[source.removeprefix(PREFIX)]
     return _from_tuples([tuple(edge) for edge in edges], options)

@@ -282,18 +282,15 @@ def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:
 
 def read(name: str, format: str | None, options: ReadOptions) -> Graph:
     """Read a graph without warnings; `read_graph` documents the options."""
-    from louvain_um.formats.graph_file import is_stream, open_graph_file, refuse_missing
+    from louvain_um.formats.graph_file import open_graph_file
     from louvain_um.formats.objects import example, is_example
 
-    check_format(format)
+    by_name = check_source(name, format)
     if is_example(name):
         return example(name, options)
-    if name != "-":
-        refuse_missing(name)
-    by_content = is_stream(name) and not os.path.splitext(name)[1]
     with open_graph_file(name, trusted=options.trusted) as file:
         file.skip_byte_order_mark()
-        kind = format or _kind_of(file, "edges" if by_content else format_of(name), options)
+        kind = format or _kind_of(file, by_name, options)
         if kind in TEXTS:
             file.refuse_utf16()
             file.end_lines_with_newlines()
@@ -313,6 +310,20 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
                 "needs more memory than available; check the number of vertices that it announces"
             ) from None
     return graph
+
+
+def check_source(name: str, format: str | None = None) -> str:
+    """Return the format that a name shows; raise the errors that need no look into the file."""
+    from louvain_um.formats.graph_file import is_stream, refuse_missing
+    from louvain_um.formats.objects import is_example
+
+    check_format(format)
+    if is_example(name):
+        return "edges"
+    if name != "-":
+        refuse_missing(name)
+    by_content = is_stream(name) and not os.path.splitext(name)[1]
+    return format or ("edges" if by_content else format_of(name))
 
 
 def _kind_of(file: GraphFile, kind: str, options: ReadOptions) -> str:

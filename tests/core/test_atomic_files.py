@@ -334,6 +334,9 @@ def test_others_wait_for_what_is_made(file, monkeypatch):
 
     monkeypatch.setattr(private_files, "WAIT_SECONDS", 0.1)
     monkeypatch.setattr(private_files, "_patient", True)
-    with private_files.made_once(new), pytest.warns(GraphWarning, match="does not finish"):
-        with private_files.made_once(new):
-            assert not private_files._patient
+    with (
+        private_files.made_once(new),
+        pytest.warns(GraphWarning, match="does not finish"),
+        private_files.made_once(new),
+    ):
+        assert not private_files._patient

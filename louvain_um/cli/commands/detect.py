@@ -157,17 +157,11 @@ def detect(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
-    from louvain_um.gpu.runtime.device import library, start_early
-
-    if cluster is None and library() is not None:
-        start_early(device)
-    from louvain_um.cli.progress import progress_reporter, timed
-    from louvain_um.core import parallel
     from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
     from louvain_um.errors import OptionError
+    from louvain_um.gpu.runtime.device import start_early
     from louvain_um.options import Options
     from louvain_um.placement.policy.find import find_policy
-    from louvain_um.results.communities import Communities
 
     # Bad options raise here, before the graph is read.
     options = Options(
@@ -214,6 +208,13 @@ def detect(
     if output is not None:
         check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
     options = with_constraints(options, initial, fixed)
+    if clustered.cluster is None:
+        reading.suited_to(options.objective).check(graph)
+        start_early(device)  # which any later error waits for
+    from louvain_um.cli.progress import progress_reporter, timed
+    from louvain_um.core import parallel
+    from louvain_um.results.communities import Communities
+
     if clustered.follows:  # the first process of MPI reads, prints and writes
         own = reading.partitioned(graph) if is_partitioned(graph) else None
         on_cluster(clustered, own, options)

@@ -120,7 +120,8 @@ def write(
     from louvain_um.cli import tables
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.formats import format_of, write_graph
-    from louvain_um.formats.labels import check_table_path, write_labels
+    from louvain_um.formats.file_types import check_table_path
+    from louvain_um.formats.labels import write_labels
     from louvain_um.results.comparison import Labels
 
     graphs.check_output(output, force=force)

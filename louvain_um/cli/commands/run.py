@@ -147,7 +147,7 @@ def execute(
     find_policy(running.memory)
     device, output = str(pick(running.device)), running.output
     if output is not None:
-        from louvain_um.formats.labels.table import check_table_path
+        from louvain_um.formats.file_types import check_table_path
 
         graphs.refuse_same(source, output)
         check_table_path(output, force=running.force, safe_csv=running.safe_csv)

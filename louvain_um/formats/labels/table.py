@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files, parallel
-from louvain_um.errors import LouvainUmError, require_packages
+from louvain_um.errors import LouvainUmError
+from louvain_um.formats.file_types import TABLES, check_table, check_text
 from louvain_um.formats.labels.text import quoted_where_needed, spreadsheet_safe
 
 CHUNK = 1 << 16
@@ -37,35 +38,15 @@ def write_table(
     """Write columns of equal length: integers, floats, or text as objects."""
     write = writer_for(path)
     if safe_csv:
-        _check_text(path)
+        check_text(path)
         columns = {name: spreadsheet_safe(column) for name, column in columns.items()}
     with atomic_files.replacing(path, force=force) as part, part.open("wb") as file:
         write(file, columns, about)
 
 
-def check_table_path(path: str | Path, *, force: bool = False, safe_csv: bool = False) -> None:
-    """Raise if a table cannot be written, before any work is done."""
-    if safe_csv:
-        _check_text(path)
-    writer_for(path)
-    atomic_files.check_output(path, force=force)
-
-
-def _check_text(path: str | Path) -> None:
-    if Path(path).suffix.lower() not in (".csv", ".tsv"):
-        raise LouvainUmError(f"{path}: --safe-csv is for .csv and .tsv files; leave it out")
-
-
 def writer_for(path: str | Path) -> Writer:
     """Return the writer for a path's suffix."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in WRITERS:
-        known = ", ".join(WRITERS)
-        got = f"unknown suffix {suffix!r}" if suffix else "no suffix"
-        raise LouvainUmError(f"{path}: {got}; use one of {known}")
-    if suffix == ".parquet":
-        require_packages("writing .parquet", "pyarrow")
-    return WRITERS[suffix]
+    return WRITERS[check_table(path)]
 
 
 def _write_text(file: BinaryIO, columns: Columns, separator: bytes) -> None:
@@ -168,13 +149,9 @@ def _arrow(column: NDArray[Any]) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
-WRITERS: dict[str, Writer] = {
-    ".csv": _write_csv,
-    ".tsv": _write_tsv,
-    ".parquet": _write_parquet,
-    ".npz": _write_npz,
-    ".json": _write_json,
-}
+WRITERS: dict[str, Writer] = dict(
+    zip(TABLES, (_write_csv, _write_tsv, _write_parquet, _write_npz, _write_json), strict=True)
+)
 
 
 def digits(columns: Sequence[NDArray[Any]], ends: Sequence[bytes]) -> bytes:

@@ -116,7 +116,7 @@ def usable(index: int | None) -> int:
 
 def start_early(device: str) -> None:
     """Start the driver and a device's context in the background, while Python has other work."""
-    if device != "cpu":
+    if device != "cpu" and library() is not None:
         in_background(_start, device)
 
 

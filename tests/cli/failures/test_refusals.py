@@ -4,6 +4,7 @@ import shlex
 
 import pandas as pd
 
+from louvain_um.gpu.runtime import device
 from tests.profiling.views.made import paged_run, sweep_rows
 
 FILES = {
@@ -218,6 +219,8 @@ def test_every_refusal_is_one_line_and_leaves_no_file(run, two_triangles, tmp_pa
     paged_run().save(tmp_path / "run.npz")
     pd.DataFrame(sweep_rows()).to_csv(tmp_path / "good.csv", index=False)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    cuda = []  # what starts it has to wait for it before it ends
+    monkeypatch.setattr(device, "start_early", cuda.append)
     wrong = []
     for command, code, message in REFUSED:
         done = run(*shlex.split(command))
@@ -231,4 +234,5 @@ def test_every_refusal_is_one_line_and_leaves_no_file(run, two_triangles, tmp_pa
         if {path.name: path.read_bytes() for path in tmp_path.iterdir()} != before:
             wrong.append(f"{command}: files changed")
             break
+    assert not cuda
     assert not wrong, "\n".join(wrong)

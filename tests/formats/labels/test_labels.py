@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError, GraphWarning
-from louvain_um.formats.labels import check_table_path, read_labels, write_labels
+from louvain_um.formats.file_types import check_table_path
+from louvain_um.formats.labels import read_labels, write_labels
 from louvain_um.formats.labels import table as module
 from louvain_um.formats.labels.table import digits
 from louvain_um.results.communities import Communities
