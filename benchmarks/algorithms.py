@@ -117,9 +117,9 @@ def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
 
     from louvain_um.algorithms.products import UNIT
     from louvain_um.gpu.algorithms import products, structure, traversal
-    from louvain_um.gpu.algorithms.launch import DeviceRows
+    from louvain_um.gpu.algorithms.rows import KernelRows
 
-    plain, weighted, n = DeviceRows.of(graph), DeviceRows.of(heavy), graph.n_vertices
+    plain, weighted, n = KernelRows.of(graph), KernelRows.of(heavy), graph.n_vertices
     values = np.random.default_rng(0).random(n)
     x = cupy.asarray(values)
     rule = 0.85, UNIT // n, int(UNIT * (1.0 - 0.85) / n), -1, GPU_ITERATIONS

@@ -1,4 +1,7 @@
-"""Sizes that NVIDIA's devices, driver and runtime fix."""
+"""Sizes that NVIDIA's devices, driver and runtime fix, and the size of blocks.
+
+Kernels have THREADS, WARP, PAGE and SECTOR from here (`DEFINES` of `gpu.runtime.compile_cache`).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ SECTOR: Final = 32
 
 WARP: Final = 32
 """Threads that run, and wait for an access, together."""
+
+THREADS: Final = 256
+WARPS: Final = THREADS // WARP
+"""Threads of a block of every kernel, and its warps."""
 
 CONTEXT: Final = 512 << 20
 """Bytes of a device that its context and the kernels' code take, about."""

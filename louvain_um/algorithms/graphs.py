@@ -43,9 +43,9 @@ def rows_there(graph: Any, *, linked: bool = True) -> Any:
     if linked and hasattr(graph, "linked_device_view"):
         return graph.linked_device_view()
     if isinstance(graph, DeviceGraph):
-        from louvain_um.gpu.algorithms.launch import DeviceRows
+        from louvain_um.gpu.algorithms.rows import KernelRows
 
-        return DeviceRows.of(graph)
+        return KernelRows.of(graph)
     return graph.device_view() if hasattr(graph, "device_view") else None
 
 

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from louvain_um.algorithms.graphs import converted, has_rows
 from louvain_um.errors import OptionError
-from louvain_um.gpu.algorithms.launch import CONTROL_WORDS
+from louvain_um.gpu.algorithms.rows import CONTROL_WORDS
 from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.accesses import Accesses

@@ -494,10 +494,10 @@ class DynamicGraph:
         return self._device_view(store.loops, store.walked())
 
     def _device_view(self, loops: Any, rows: tuple[Any, ...]) -> Any:
-        from louvain_um.gpu.algorithms.launch import DeviceRows
+        from louvain_um.gpu.algorithms.rows import KernelRows
 
         begins, ends, targets, weights, *linked = rows
-        return DeviceRows(
+        return KernelRows(
             begins=begins,
             ends=ends,
             targets=targets,

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.placement.hardware import PAGE
+from louvain_um.placement.hardware import PAGE, THREADS
 from louvain_um.placement.memory import cuda_calls
 
-THREADS: Final = 256
 BLOCKS_A_PROCESSOR: Final = 8
 """A grid that fills the device: 2,048 threads per multiprocessor."""
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from louvain_um.core.compiled import kernel
+from louvain_um.placement.hardware import PAGE, SECTOR
 
 # Slots of moving and refining; those of aggregating are below.
 QUEUE, OFFSETS, DEGREES, OWN, TARGETS, WEIGHTS, LABELS, TOTALS, KEYS, SUMS, PROPOSED = range(11)
@@ -22,8 +23,7 @@ STARTS, MEMBERS_WRITTEN, NUMBERS_READ, DEGREES_READ, DEGREES_ADDED, TABLE = rang
 
 FROM_TARGETS, FROM_WEIGHTS, TO_TARGETS, TO_WEIGHTS = range(4)
 
-PAGE_BITS = 12
-SECTOR = 32
+PAGE_BITS = PAGE.bit_length() - 1
 SPREAD = np.uint32(0x9E3779B1)
 
 

@@ -16,14 +16,13 @@ from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.gpu.aggregate.limits import LIMITS, SLOTS, chunk_for, slots_for
 from louvain_um.gpu.level import ARCS_A_BLOCK
 from louvain_um.gpu.move.hub_tables import BLOCK_MAX
-from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.placement.hardware import THREADS, WARPS
 
 RESIDENT: Final = 660
 RESIDENT_SMALL: Final = 264
 """Most blocks of a grid, on a large and on a small level: 132 multiprocessors of an H200 with 5 and
 2 blocks each."""
 
-WARPS: Final = THREADS // 32
 HUB_PLAN_READS: Final = 7
 """Reads by which a block plans one hub: its number, two member positions, and the arcs before each,
 in two parts."""

@@ -277,8 +277,7 @@ def snippet(policy: Policy, session: SessionData) -> str:
         to = policy.placement_in(name, group)
         lines += ["", f"/* {name.replace('*/', '* /')}: {to} */"]
         if to.kind == "split":
-            block = 2 << 20
-            here = int(nbytes * to.fraction) // block * block
+            here = int(nbytes * to.fraction) // BLOCK * BLOCK
             for kind, at, size in (
                 ("prefetched", "p", f"{here}"),
                 ("host_mapped", f"(char *)p + {here}", f"bytes - {here}"),

@@ -45,7 +45,7 @@ static Dimension gridDim, blockDim;
 
 namespace fibres {
 
-constexpr int BLOCK_THREADS = 256, LANES = 32, STACK = 256 << 10;
+constexpr int STACK = 256 << 10;
 using Bits = unsigned long long;
 
 // A fibre starts in a context of its own; later switches are jumps, which need no system call.
@@ -58,10 +58,10 @@ struct Fibre {
 // another value there than it has `seen`, and its turns are left out until then. Each round takes
 // the fibres in order, from one drawn at random, forwards or backwards.
 struct Turns {
-  Place ended, at[BLOCK_THREADS];
-  bool begun[BLOCK_THREADS], alive[BLOCK_THREADS];
-  const long* watched[BLOCK_THREADS];
-  long seen[BLOCK_THREADS];
+  Place ended, at[THREADS];
+  bool begun[THREADS], alive[THREADS];
+  const long* watched[THREADS];
+  long seen[THREADS];
   int living, taken, first, step;
   unsigned random;
   bool single;  // each turn ends the run
@@ -80,13 +80,13 @@ struct Rendezvous {
 struct Warp {
   Rendezvous meeting;
   unsigned votes, ballot;
-  std::array<Bits, LANES> sent, received;
+  std::array<Bits, WARP> sent, received;
 };
 
 struct Block {
-  std::array<Fibre, BLOCK_THREADS> all;
+  std::array<Fibre, THREADS> all;
   Turns turns;
-  Warp warps[BLOCK_THREADS / LANES];
+  Warp warps[THREADS / WARP];
   Rendezvous meeting;
 };
 // A pointer needs no initialisation, which every access would look for.
@@ -127,13 +127,13 @@ __attribute__((noinline)) static void next_turn() {
   Turns& turns = here->turns;
   if (turns.living == 0 || turns.single) JUMP(turns.ended);
   while (true) {
-    if (turns.taken == BLOCK_THREADS) {
+    if (turns.taken == THREADS) {
       turns.random = 1664525u * turns.random + 1013904223u;
       turns.first = turns.random >> 16;
       turns.step = turns.random >> 31 ? 1 : -1;
       turns.taken = 0;
     }
-    const int thread = (turns.first + turns.step * turns.taken++) & (BLOCK_THREADS - 1);
+    const int thread = (turns.first + turns.step * turns.taken++) & (THREADS - 1);
     if (turns.alive[thread] && !turns.waits(thread)) resume(thread);
   }
 }
@@ -169,7 +169,7 @@ void Rendezvous::wait(int count, F last) {
   turns.watched[thread] = nullptr;
 }
 
-static int lane() { return threadIdx.x % LANES; }
+static int lane() { return threadIdx.x % WARP; }
 
 template <class T>
 Bits bits_of(T value) {
@@ -187,10 +187,10 @@ T value_of(Bits bits) {
 }
 
 // Sends one word per lane; returns the words of all lanes, which stay until this one sends again.
-static const std::array<Bits, LANES>& exchange(Bits word) {
-  Warp& warp = here->warps[threadIdx.x / LANES];
+static const std::array<Bits, WARP>& exchange(Bits word) {
+  Warp& warp = here->warps[threadIdx.x / WARP];
   warp.sent[lane()] = word;
-  warp.meeting.wait(LANES, [&] { warp.received = warp.sent; });
+  warp.meeting.wait(WARP, [&] { warp.received = warp.sent; });
   return warp.received;
 }
 
@@ -216,9 +216,9 @@ static void run_block(int number) {
   here->turns = Turns();
   here->meeting = Rendezvous();
   for (Warp& warp : here->warps) warp = Warp();
-  for (int thread = 0; thread < BLOCK_THREADS; ++thread) prepare(thread);
+  for (int thread = 0; thread < THREADS; ++thread) prepare(thread);
   here->turns.random = number;
-  here->turns.taken = BLOCK_THREADS;
+  here->turns.taken = THREADS;
   take_turns();
   blocks().give_back(std::move(own));
 }
@@ -227,7 +227,7 @@ static void run_block(int number) {
 static void launch(int blocks, std::function<void()> work) {
   kernel = work;
   gridDim.x = blocks;
-  blockDim.x = BLOCK_THREADS;
+  blockDim.x = THREADS;
   std::vector<std::thread> running;
   for (int block = 0; block < blocks; ++block) running.emplace_back(run_block, block);
   for (std::thread& block : running) block.join();
@@ -236,7 +236,7 @@ static void launch(int blocks, std::function<void()> work) {
 }  // namespace fibres
 
 static void __syncthreads() {
-  fibres::here->meeting.wait(fibres::BLOCK_THREADS, [] {});
+  fibres::here->meeting.wait(THREADS, [] {});
 }
 static void __syncwarp() { fibres::exchange(0); }
 static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
@@ -266,9 +266,9 @@ T __shfl_down_sync(unsigned mask, T value, int by) {
 }
 template <class T>
 unsigned __ballot_sync(unsigned, T vote) {
-  fibres::Warp& warp = fibres::here->warps[threadIdx.x / fibres::LANES];
+  fibres::Warp& warp = fibres::here->warps[threadIdx.x / WARP];
   warp.votes |= unsigned(vote ? 1 : 0) << fibres::lane();
-  warp.meeting.wait(fibres::LANES, [&] {
+  warp.meeting.wait(WARP, [&] {
     warp.ballot = warp.votes;
     warp.votes = 0;
   });

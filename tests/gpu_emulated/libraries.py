@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from louvain_um.gpu.runtime.compile_cache import BLOCKED, FOLDER, cache_folder
+from louvain_um.gpu.runtime.compile_cache import BLOCKED, DEFINES, FOLDER, cache_folder
 
 HERE: Final = Path(__file__).parent
 
@@ -29,7 +29,7 @@ REPLACED: Final = {
 # jumps between stacks look wrong to what checks them.
 OPTIONS: Final = (
     "-std=c++17", "-O1", "-w", "-fpermissive", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-fPIC",
-    "-shared", "-pthread", "-DCHANGES_A_BLOCK=16", "-DPARTITION_PROBES=8",
+    "-shared", "-pthread", "-DCHANGES_A_BLOCK=16", "-DPARTITION_PROBES=8", *DEFINES,
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from louvain_um.algorithms.operators import Cuda, advance, filter, segmented_int
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms.functors import written
-from louvain_um.gpu.algorithms.launch import DeviceRows
+from louvain_um.gpu.algorithms.rows import KernelRows
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.graph.row_view import RowView
 from tests.algorithms import user_functors
@@ -86,7 +86,7 @@ class Linked:
             for name in ("begins", "ends", "targets", "weights")
             for array in [getattr(view, name)]
         }
-        return DeviceRows(
+        return KernelRows(
             **there, loops=None, n_arcs=view.n_arcs, total_weight=view.total_weight, linked=linked
         )
 
@@ -109,7 +109,7 @@ class There:
         view = graph.view() if isinstance(graph, Gapped) else RowView.of(graph)
         arrays = {name: getattr(view, name) for name in ("begins", "ends", "targets", "weights")}
         there = {k: None if a is None else np.array(a).view(Device) for k, a in arrays.items()}
-        self.rows = DeviceRows(
+        self.rows = KernelRows(
             **there, loops=None, n_arcs=view.n_arcs, total_weight=view.total_weight
         )
 

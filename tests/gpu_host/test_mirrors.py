@@ -10,7 +10,7 @@ from louvain_um.dynamic.stores.on_device import linked
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import coarse_rows, limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
-from louvain_um.gpu.algorithms import launch as algorithms
+from louvain_um.gpu.algorithms import rows as algorithms
 from louvain_um.gpu.dynamic import batch_arrays, follow_arrays
 from louvain_um.gpu.memory import packed, short_weights
 from louvain_um.gpu.move import hub_tables
@@ -19,7 +19,7 @@ from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RUL
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
 from louvain_um.gpu.ranks import steps
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
-from louvain_um.gpu.runtime import compile_cache, launch, nvrtc
+from louvain_um.gpu.runtime import compile_cache, nvrtc
 from louvain_um.gpu.runtime.structs import Struct, layout
 from louvain_um.profiling.access import waits
 
@@ -75,7 +75,6 @@ CONSTANTS = {
     MOVING: {
         "GAIN_BITS": rules.GAIN_BITS,
         "EMPTY": NONE,
-        "THREADS": launch.THREADS,
         "PARTITION_ARCS": hub_tables.PARTITION_ARCS,
         "BINS": BINS,
         "BINS + 1": SPAN,
@@ -89,13 +88,11 @@ CONSTANTS = {
         "sizeof(HeavyWeight)": short_weights.ENTRY,
     },
     AGGREGATING: {
-        "THREADS": launch.THREADS,
         "BOUND_COUNT": limits.BOUNDS,
         "Table<u32>::slots": limits.SLOTS[4],
         "Table<u64>::slots": limits.SLOTS[8],
         "BLOCK_ARCS": waits.BLOCK_ARCS,
     },
-    RELABELLING: {"THREADS": launch.THREADS},
     ("linked",): {
         "DENSE": cpu_linked.DENSE,
         "REFILLED": cpu_linked.REFILLED,
@@ -108,7 +105,7 @@ CONSTANTS = {
         },
     },
     FOLLOWING: {"MOST_PART": rules.MOST_PART, "MOST_PART_ARCS": rules.MOST_PART_ARCS},
-    ALGORITHMS: {"THREADS": algorithms.THREADS, "STATE_BYTES": 8 * algorithms.STATE_WORDS},
+    ALGORITHMS: {"STATE_BYTES": 8 * algorithms.STATE_WORDS},
 }
 
 

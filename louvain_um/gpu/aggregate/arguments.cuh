@@ -3,8 +3,6 @@
 #include "hash_table.cuh"
 #include "walk_arcs.cuh"
 
-#define THREADS 256
-#define WARPS (THREADS / WARP)
 // One more than the most chunks of communities (BOUNDS of limits.py).
 #define BOUND_COUNT 65
 // Rows that are sampled, and units of the share of a row's arcs that is left (of limits.py, too).

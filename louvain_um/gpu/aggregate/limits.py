@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from louvain_um.gpu.memory import short_weights
+from louvain_um.placement.hardware import WARPS
 
 BOUNDS: Final = 65
 """One more than the most chunks (BOUND_COUNT of arguments.cuh)."""
@@ -153,6 +154,6 @@ def tables(
     """Return the entries of bins and tables for communities too large for a warp."""
     # The fewest arcs with which a table of a warp or a block can turn out too small.
     block = SLOTS[width] // 4 * 3
-    warp = block // 8
+    warp = block // WARPS
     slots = slots_for(min(neighbour_bound, max_arcs)) if max_arcs >= block else 0
     return min(k, arcs // warp) + 1, min(k, arcs // block) + 1, slots

@@ -9,7 +9,7 @@
 // Returns the component of most of the sampled vertices, of equals the smallest, to every thread.
 __device__ u32 guess_largest(i64 n, const u32* parents) {
   __shared__ u32 roots[SAMPLES];
-  __shared__ u64 best[THREADS / WARP];
+  __shared__ u64 best[WARPS];
   for (u32 s = threadIdx.x; s < SAMPLES; s += blockDim.x) roots[s] = parents[s * n / SAMPLES];
   __syncthreads();
   u64 most = 0;
@@ -21,7 +21,7 @@ __device__ u32 guess_largest(i64 n, const u32* parents) {
   most = warp_max(most);
   if (lane_index() == 0) best[warp_index()] = most;
   __syncthreads();
-  for (u32 w = 0; w < THREADS / WARP; ++w) most = max(most, best[w]);
+  for (u32 w = 0; w < WARPS; ++w) most = max(most, best[w]);
   return ~(u32)most;
 }
 

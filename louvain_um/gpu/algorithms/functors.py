@@ -12,11 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.errors import KernelCompileError, OptionError
-from louvain_um.events import announce
-from louvain_um.gpu.algorithms.launch import CONTROL_WORDS, NULL, STATE_WORDS, DeviceRows
+from louvain_um.gpu.algorithms.rows import CONTROL_WORDS, NULL, STATE_WORDS, KernelRows
 from louvain_um.gpu.algorithms.translation import Translation, UntranslatableError
-from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.gpu.runtime.launch import Launch
 from louvain_um.gpu.runtime.structs import address
 
 STORED: Final = {"bool": "bool", "int32": "int", "int64": "i64", "float32": "float",
@@ -33,7 +31,7 @@ EMPTY: Final = 0xFFFFFFFF
 
 
 def visit_arcs(
-    functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, frontier: Any, balanced: bool,
+    functor: Any, arguments: tuple[Any, ...], rows: KernelRows, frontier: Any, balanced: bool,
     returns: str | None,
 ) -> Any:  # fmt: skip
     """Call a functor for the arcs of a frontier; return what `advance` does. See operators.cu.
@@ -68,7 +66,7 @@ def visit_arcs(
 
 
 def sum_arcs(
-    functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, frontier: Any, *, whole: bool
+    functor: Any, arguments: tuple[Any, ...], rows: KernelRows, frontier: Any, *, whole: bool
 ) -> Any:
     """Return the sums of what a functor returns for the arcs of a frontier; see operators.cu."""
     import cupy
@@ -83,7 +81,7 @@ def sum_arcs(
     return sums
 
 
-def listed(rows: DeviceRows, frontier: Any) -> DeviceRows:
+def listed(rows: KernelRows, frontier: Any) -> KernelRows:
     """Return linked rows with the blocks of a frontier listed."""
     import cupy
 
@@ -93,9 +91,8 @@ def listed(rows: DeviceRows, frontier: Any) -> DeviceRows:
     firsts[1:] = cupy.cumsum(-(-lengths // (words - links)))
     count = int(firsts[-1])
     lists = firsts, cupy.empty(count, np.int64), cupy.empty(count, np.uint32)
-    kernel = kernels.get("operators", "list_blocks", "", announce)
-    blocks, items = kernels.resident_blocks(kernel, THREADS), np.int64(len(frontier))
-    kernel((blocks,), (THREADS,), (rows.argument(weighted=False), frontier, items, *lists))
+    items = np.int64(len(frontier))
+    Launch("operators", "list_blocks")(rows.argument(weighted=False), frontier, items, *lists)
     return replace(rows, lists=lists)
 
 
@@ -109,7 +106,7 @@ def keep_items(functor: Any, arguments: tuple[Any, ...], frontier: Any) -> Any:
     return kept
 
 
-def visit_common(functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, pairs: Any) -> Any:
+def visit_common(functor: Any, arguments: tuple[Any, ...], rows: KernelRows, pairs: Any) -> Any:
     """Count the common neighbours of pairs, and call a functor for each of them."""
     import cupy
 
@@ -132,14 +129,13 @@ def _launch(functor: Any, name: str, *arguments: Any) -> int:
     import cupy
 
     try:
-        kernel = kernels.written("operators", name, written(functor))
+        launch = Launch("operators", name, front=written(functor))
     except UntranslatableError as error:
         raise functor.refused(str(error)) from None
     except KernelCompileError as error:
         raise functor.refused(line_of(error)) from None
     control = cupy.zeros(CONTROL_WORDS, np.uint64)
-    blocks, partials = kernels.resident_blocks(kernel, THREADS), control[STATE_WORDS:]
-    kernel((blocks,), (THREADS,), (*arguments, control, partials))
+    launch(*arguments, control, control[STATE_WORDS:])
     fault, found = control[:2].tolist()
     if fault == ABSENT:
         raise IndexError("a frontier has a vertex that is none")

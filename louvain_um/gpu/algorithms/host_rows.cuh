@@ -5,8 +5,8 @@
 #include "blocked.cuh"
 #include "row_view.cuh"
 
-#define PAGE_ARCS 1024   // of four bytes
-#define SECTOR_ARCS 8    // arcs that one request brings at least
+#define PAGE_ARCS (PAGE / 4)      // of four bytes
+#define SECTOR_ARCS (SECTOR / 4)  // arcs that one request brings at least
 #define STAGED_ARCS 512  // arcs that a warp loads before it folds their rows
 
 // Rows one after another: ends[v] is begins[v + 1]. The counterpart of RowView.
@@ -88,7 +88,7 @@ template <class W, class T, class P, class L, class J, class D>
 __device__ __forceinline__ void fold_rows(const HostRows<W>& rows, T none, P wants, L load, J join,
                                           D done) {
   __shared__ u32 hubs[HUBS], hub_count;
-  __shared__ T loaded[THREADS / WARP * STAGED_ARCS];
+  __shared__ T loaded[WARPS * STAGED_ARCS];
   if (threadIdx.x == 0) hub_count = 0;
   __syncthreads();
   const u32 lane = lane_index();

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.launch import DeviceRows, Launch, from_row
+from louvain_um.gpu.algorithms.rows import KernelRows, from_row
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
+from louvain_um.gpu.runtime.launch import Launch
 
 
 def pagerank(
-    rows: DeviceRows,
+    rows: KernelRows,
     damping: float,
     start: int,
     teleport: int,
@@ -60,7 +61,7 @@ def pagerank(
     return ranks, moved
 
 
-def spmv(rows: DeviceRows, x: Any, scale: float, space: Workspace = PLAIN) -> Any:
+def spmv(rows: KernelRows, x: Any, scale: float, space: Workspace = PLAIN) -> Any:
     """Return A x, float64[n], with weights divided by `scale`."""
     y = space.empty("y", rows.n_vertices, np.float64)
     vector = space.filled("x", x)

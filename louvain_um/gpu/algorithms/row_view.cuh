@@ -4,7 +4,6 @@
 #pragma once
 #include "walk_arcs.cuh"
 
-#define THREADS 256
 #define STATE_BYTES 64       // of a control block, for barriers and counters
 #define BOUNDS __launch_bounds__(THREADS, 4)
 #define RANGE_ARCS 1024  // arcs that a warp takes at a time
@@ -228,7 +227,7 @@ __device__ T fold_hub(const R& rows, i64 row, T none, L load, J join, T* loaded)
     for (int s = 0; s < STEPS; ++s) loaded[(warp * STEPS + s) * WARP + lane] = values[s];
     __syncthreads();
     if (warp == 0) {
-      for (int k = 0; k < STEPS * THREADS / WARP; ++k) part = join(part, loaded[k * WARP + lane]);
+      for (int k = 0; k < STEPS * WARPS; ++k) part = join(part, loaded[k * WARP + lane]);
     }
   }
   return warp == 0 ? join_parts<R::ALIGN>(part, low, join) : none;

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.launch import DeviceRows, Launch
+from louvain_um.gpu.algorithms.rows import KernelRows
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
+from louvain_um.gpu.runtime.launch import Launch
 
 
-def components(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
+def components(rows: KernelRows, space: Workspace = PLAIN) -> Any:
     """Return the smallest member of each vertex's component, uint32[n]."""
     rows, n = rows.anywhere, rows.n_vertices
     parents, (state, _) = space.empty("components", n, np.uint32), space.control()
@@ -21,7 +22,7 @@ def components(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
     return parents
 
 
-def spanning_forest(rows: DeviceRows, space: Workspace = PLAIN) -> tuple[Any, Any, int]:
+def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> tuple[Any, Any, int]:
     """Return the forest's edges, smaller end << 32 | larger end, their weights, and how many."""
     rows, n, (state, _) = rows.anywhere, rows.n_vertices, space.control()
     edges, weights = (space.empty(name, n, np.uint64) for name in ("edges", "edge_weights"))
@@ -45,7 +46,7 @@ def in_order(edges: Any, weights: Any) -> tuple[Any, Any]:
     return edges[order], weights[order]
 
 
-def triangles(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
+def triangles(rows: KernelRows, space: Workspace = PLAIN) -> Any:
     """Return the number of triangles of each vertex, int64[n]."""
     rows, n, (state, partials) = rows.anywhere, rows.n_vertices, space.control()
     counts = space.empty("counts", n, np.uint64)

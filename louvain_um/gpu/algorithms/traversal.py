@@ -6,15 +6,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.launch import DeviceRows, Launch, from_row
+from louvain_um.gpu.algorithms.rows import KernelRows, from_row
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
+from louvain_um.gpu.runtime.launch import Launch
 
 WIDTH: Final = 32
 """The limit between near and far grows by so many mean weights per mean degree: the lanes of a
 warp (Davidson and others)."""
 
 
-def bfs(rows: DeviceRows, source: int, space: Workspace = PLAIN) -> tuple[Any, Any]:
+def bfs(rows: KernelRows, source: int, space: Workspace = PLAIN) -> tuple[Any, Any]:
     """Return distances int32[n] and parents int64[n], −1 for what is not reached."""
     n, words = rows.n_vertices, (rows.n_vertices + 31) // 32
     if rows.slices:
@@ -38,7 +39,7 @@ WIDTHS: Final = 2
 """Of the state's words, where the numbers of vertices of three levels begin (`SearchState`)."""
 
 
-def bfs_by_slices(rows: DeviceRows, source: int, space: Workspace) -> tuple[Any, Any]:
+def bfs_by_slices(rows: KernelRows, source: int, space: Workspace) -> tuple[Any, Any]:
     """Return what `bfs` does, by one launch for each level and slice of rows."""
     n, words = rows.n_vertices, (rows.n_vertices + 31) // 32
     state, _ = space.control()
@@ -65,7 +66,7 @@ def bfs_by_slices(rows: DeviceRows, source: int, space: Workspace) -> tuple[Any,
     return distances, parents
 
 
-def sssp(rows: DeviceRows, source: int, space: Workspace = PLAIN) -> tuple[Any, Any]:
+def sssp(rows: KernelRows, source: int, space: Workspace = PLAIN) -> tuple[Any, Any]:
     """Return distances int64[n] and parents int64[n], −1 for what is not reached."""
     rows, n, arcs = rows.anywhere, rows.n_vertices, max(1, rows.n_arcs)
     width = max(1, int(WIDTH * (rows.total_weight / arcs) * n / arcs))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.events import announcing
-from louvain_um.gpu.algorithms.launch import CONTROL_WORDS, STATE_WORDS, DeviceRows
+from louvain_um.gpu.algorithms.rows import CONTROL_WORDS, STATE_WORDS, KernelRows
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -118,7 +118,7 @@ def placed(
     device: str,
     memory: str | Policy,
     options: Options,
-) -> Iterator[tuple[DeviceRows, Workspace]]:
+) -> Iterator[tuple[KernelRows, Workspace]]:
     """Yield the rows of a graph, and a workspace, where a policy puts them."""
     sources = {
         "offsets": graph.offsets,
@@ -146,7 +146,7 @@ def placed(
             return begin
 
         arrays = {name: slot.array for name, slot in place.slots.items()}
-        rows = DeviceRows(
+        rows = KernelRows(
             begins=arrays["offsets"][:-1],
             ends=arrays["offsets"][1:],
             targets=arrays.get("targets"),

@@ -5,7 +5,6 @@
 #pragma once
 #include "linked.cuh"
 
-#define THREADS 256
 #define BOUNDS __launch_bounds__(THREADS, 4)
 
 #define NO_ARC 0xFFFFFFFFFFFFFFFFull  // sorted behind every arc: a loop's second arc
@@ -219,7 +218,7 @@ __device__ __forceinline__ Pair of_lane_below(const Pair& value, u32 by) {
 template <class T, class F, class P>
 __device__ __forceinline__ void scan_summed(i64 n, T mine, F value, P put, T* partials,
                                             Barrier* barrier) {
-  __shared__ T of_warp[THREADS / WARP];
+  __shared__ T of_warp[WARPS];
   const i64 begin = range_begin(n), end = range_end(n);
   const T sum = block_sum(mine);
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
@@ -252,7 +251,7 @@ __device__ __forceinline__ void scan_summed(i64 n, T mine, F value, P put, T* pa
     if (lane == 0) of_warp[warp] = run;
     __syncthreads();
     T total = {}, earlier = {};
-    for (u32 w = 0; w < THREADS / WARP; ++w) {
+    for (u32 w = 0; w < WARPS; ++w) {
       if (w < warp) earlier += of_warp[w];
       total += of_warp[w];
     }

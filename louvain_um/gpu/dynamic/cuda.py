@@ -12,10 +12,11 @@ from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
 from louvain_um.gpu.dynamic.pool import Copied, Room
 from louvain_um.gpu.level import or_null
+from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import Choice
-from louvain_um.gpu.runtime.kernel_list import expression
-from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.gpu.runtime.launch import Launch
 from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.placement.hardware import THREADS
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.host import available
 from louvain_um.placement.memory.vmm import HOST_SHARE, GrowingRange
@@ -28,28 +29,23 @@ class Cuda:
     def __init__(self) -> None:
         import cupy
 
-        from louvain_um.gpu.runtime.compile import kernels
-
         self.xp: Any = cupy
-        self.kernels = kernels
         self.device = int(cupy.cuda.runtime.getDevice())
         self.maps = supported(self.device)
         self.landing: Any = None
-        self.launched: dict[tuple[str, ...], tuple[Any, int]] = {}
+        self.launches: dict[tuple[str, ...], Launch] = {}
 
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         """Return how many threads of a kernel are resident at once, at most."""
-        return self._kernel(source, kernel, types)[1] * THREADS
+        return self._launch(source, kernel, types).blocks * THREADS
 
     def launch(
         self, source: str, kernel: str, types: str, items: int, *args: Any, front: str = ""
     ) -> None:
         """Run a kernel with a thread per item, but no more than are resident."""
         self._refuse_others()
-        found, most = self._kernel(source, kernel, types, front)
-        blocks = max(1, min(most, -(-items // THREADS)))
-        given = [arg.argument if isinstance(arg, Struct) else or_null(arg) for arg in args]
-        found((blocks,), (THREADS,), given)
+        given = (arg.argument if isinstance(arg, Struct) else or_null(arg) for arg in args)
+        self._launch(source, kernel, types, front)(*given, items=items)
 
     def address(self, array: Any) -> int:
         """Return where an array is; 0 for None."""
@@ -95,19 +91,15 @@ class Cuda:
         landed: np.ndarray[Any, Any] = self.landing[: array.nbytes]
         return landed
 
-    def _kernel(self, source: str, kernel: str, types: str, front: str = "") -> tuple[Any, int]:
-        """Return a kernel, of a source with a text in front, and the blocks of its largest grid."""
+    def _launch(self, source: str, kernel: str, types: str, front: str = "") -> Launch:
+        """Return a kernel and its largest grid."""
         key = source, kernel, types, front
-        known = None if self.kernels.substituted else self.launched.get(key)
-        if known is None:
-            if front:
-                found = self.kernels.written(source, expression(kernel, types), front)
-            else:
-                found = self.kernels.get(source, kernel, types)
-            known = found, min(self.kernels.resident_blocks(found, THREADS), MOST_BLOCKS)
-            if not self.kernels.substituted:
-                self.launched[key] = known
-        return known
+        if kernels.substituted or key not in self.launches:
+            found = Launch(source, kernel, types, front=front, most=MOST_BLOCKS)
+            if kernels.substituted:
+                return found
+            self.launches[key] = found
+        return self.launches[key]
 
     def _refuse_others(self) -> None:
         """Raise unless the device is current."""

@@ -4,7 +4,6 @@
 #include "union_find.cuh"
 #include "walk_arcs.cuh"
 
-#define THREADS 256
 #define BOUNDS __launch_bounds__(THREADS, 5)
 // Vertices that a thread reads before it handles them.
 #define AT_ONCE 4

@@ -259,8 +259,8 @@ __global__ void BOUNDS edit_linked(const Batch b, i64 linked, BlockQueue* queue,
                                    W* weights, Row* spans, u8* ascending) {
   const Supply supply = {queue, count, front, cut, asked};
   const Blocks blocks(linked);
-  __shared__ u32 ready[THREADS / WARP][WARP];
-  __shared__ u64 weighing[THREADS / WARP][WARP];
+  __shared__ u32 ready[WARPS][WARP];
+  __shared__ u64 weighing[WARPS][WARP];
   const u32 warp = warp_index();
   for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
     const u32 v = b.rows[r];

@@ -63,7 +63,7 @@ __global__ void leftover(i64 n, const u64* p, const u32* stubs, const i64* faile
 // the smallest number of each pair, so that the outcome does not depend on the order of threads.
 // u and v are 0 before. Scratch memory per block: two lists of max_stubs stubs, and a table of
 // `slots` keys and numbers.
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(THREADS)
     pair_inside(u64 key, u32 attempts, i64 communities, const i64* starts, const i64* inner,
                 const i64* first_edge, const u64* ids, i64 max_stubs, i64 slots, u32* lists,
                 u64* keys, u32* firsts, u64* counter, u32* u, u32* v) {

@@ -5,7 +5,8 @@
 #pragma once
 #include "rules.cuh"
 
-#define WARP 32
+// Constants of the hardware are compile options: placement/hardware.py has them.
+#define WARPS (THREADS / WARP)  // of a block
 #define FULL 0xFFFFFFFFu
 
 // A barrier's memory: zero before the first launch that uses it.

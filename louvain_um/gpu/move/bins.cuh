@@ -6,9 +6,6 @@
 #pragma once
 #include "partitions.cuh"
 
-#define THREADS 256
-#define WARPS (THREADS / WARP)
-
 // A block's hash table in shared memory; each warp owns an eighth of it when warps work alone.
 // With the sums it takes 32 KiB (24 KiB for sums of 64 bits), so that five blocks fit a
 // multiprocessor.

@@ -15,14 +15,13 @@ from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, roo
 from louvain_um.gpu.aggregate.limits import Limits, weights_for
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel.relabel import identity
-from louvain_um.gpu.runtime.launch import THREADS, Launch
-from louvain_um.placement.hardware import PAGE, WARP
+from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.placement.hardware import PAGE, WARPS
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.block_cache import BlockCache
 from louvain_um.placement.model.cost import FACTORS, tune
 
-WARPS: Final = THREADS // WARP
 TRIAL: Final = 8 << 20
 """Bytes touched to measure one number of pages per warp."""
 

@@ -8,7 +8,6 @@
 #include "union_find.cuh"
 #include "walk_arcs.cuh"
 
-#define THREADS 256
 #define BOUNDS __launch_bounds__(THREADS, 4)
 // Arcs that a warp takes at a time.
 #define RANGE_ARCS 1024

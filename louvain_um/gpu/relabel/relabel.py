@@ -21,7 +21,8 @@ from louvain_um.gpu.runtime.kernel_list import (
     PACKED_WEIGHTS16,
     WEIGHTS8_TARGETS24,
 )
-from louvain_um.gpu.runtime.launch import THREADS, Launch
+from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.placement.hardware import THREADS
 from louvain_um.placement.memory.run_memory import RunMemory
 
 FORMS: Final = {

@@ -15,13 +15,19 @@ from typing import Final
 from louvain_um.core import private_files
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime.nvrtc import Image, compile_source, compiler
+from louvain_um.placement import hardware
 
 FOLDER: Final = Path(__file__).parents[1]
 
 SHIPPED: Final = FOLDER / "images"
 """Images that come with the package, where it was built with any."""
 
-OPTIONS: Final = ("--std=c++17", "--fmad=false", "--generate-line-info")
+DEFINES: Final = tuple(
+    f"-D{name}={getattr(hardware, name)}" for name in ("THREADS", "WARP", "PAGE", "SECTOR")
+)
+"""Constants of `placement.hardware` that kernels use by the same names."""
+
+OPTIONS: Final = ("--std=c++17", "--fmad=false", "--generate-line-info", *DEFINES)
 """No fused multiply-add: the rule rounds each operation on its own."""
 
 BLOCKED: Final = FOLDER.parent / "placement" / "program" / "blocked.cuh"

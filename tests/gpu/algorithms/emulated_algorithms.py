@@ -11,7 +11,7 @@ import numpy as np
 
 from louvain_um.algorithms import running
 from louvain_um.gpu.algorithms import products, structure, traversal, workspace
-from louvain_um.gpu.algorithms.launch import DeviceRows
+from louvain_um.gpu.algorithms.rows import KernelRows
 from louvain_um.gpu.runtime import structs
 from louvain_um.gpu.runtime.kernel_list import ROWS
 from tests.algorithms.test_algorithms import Gapped
@@ -50,7 +50,7 @@ class Rows(Gapped):
     def device_view(self):
         rows = self.view()
         weights, loops = map(workspace.unsigned, (rows.weights, rows.loops))
-        return DeviceRows(
+        return KernelRows(
             begins=rows.begins, ends=rows.ends, targets=rows.targets, weights=weights,
             loops=loops if rows.loops.any() else None, n_arcs=rows.n_arcs,
             total_weight=rows.total_weight,

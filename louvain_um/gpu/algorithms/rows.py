@@ -1,4 +1,4 @@
-"""Rows of a graph on the device, as kernels take them, and launching over the whole device."""
+"""Rows of a graph on the device, as kernels take them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.events import announce
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime import structs
-from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.launch import THREADS
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.hardware import PAGE
 from louvain_um.placement.program.blocking import Slice
@@ -41,7 +38,7 @@ LISTED_ROWS: Final = layout(**FIELDS, linked=np.int64, **pointers(*LISTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRows:
+class KernelRows:
     """The rows of a graph in the memory of the current device, or slices of them that `bring`."""
 
     begins: Any
@@ -60,7 +57,7 @@ class DeviceRows:
     slices: tuple[Slice, ...] = ()
     bring: Callable[[Slice, tuple[str, ...]], int] | None = None
 
-    def parts(self, *names: str) -> Iterator[tuple[DeviceRows, int]]:
+    def parts(self, *names: str) -> Iterator[tuple[KernelRows, int]]:
         """Yield rows for each launch, with these arrays on the device, and where they begin."""
         if self.bring is None:
             yield self, 0
@@ -73,12 +70,12 @@ class DeviceRows:
                 loops=from_row(self.loops, part.begin), bring=None,
             ), part.begin  # fmt: skip
 
-    def arrived(self) -> DeviceRows:
+    def arrived(self) -> KernelRows:
         """Return the rows after a pass over all: what came on demand is on the device now."""
         return replace(self, pages=0) if self.on_demand else self
 
     @classmethod
-    def of(cls, graph: DeviceGraph) -> DeviceRows:
+    def of(cls, graph: DeviceGraph) -> KernelRows:
         """Return a view of a graph's compressed rows."""
         return cls(
             begins=graph.offsets[:-1],
@@ -110,7 +107,7 @@ class DeviceRows:
         return "HostRows" if self.pages else "LinkedRows" if self.linked else "RowView"
 
     @property
-    def anywhere(self) -> DeviceRows:
+    def anywhere(self) -> KernelRows:
         """Return the same rows for kernels that read all memory alike."""
         return replace(self, pages=0)
 
@@ -158,23 +155,3 @@ def shifted(array: Any, first: int) -> Shifted | None:
 def from_row(array: Any, first: int) -> Any:
     """Return an array from this item on; None for none."""
     return array[first:] if first and array is not None else array
-
-
-class Launch:
-    """A kernel on the whole current device: as many blocks as it holds at once.
-
-    Parameters
-    ----------
-    source, name : str
-        File without ``.cu``, and function.
-    types : str
-        Its template arguments.
-    """
-
-    def __init__(self, source: str, name: str, types: str = "") -> None:
-        self.kernel = kernels.get(source, name, types, announce)
-        self.blocks = kernels.resident_blocks(self.kernel, THREADS)
-
-    def __call__(self, *arguments: Any) -> None:
-        """Launch; returns before the kernel has run."""
-        self.kernel((self.blocks,), (THREADS,), arguments)
