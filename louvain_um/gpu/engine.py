@@ -361,7 +361,7 @@ class GpuEngine:
         relabel.compose(path, labels)
         for level in path:
             self.memory.free(*self.live(*self.held(level)))
-        relabel.number_by_size(self.memory, labels)
+        relabel.number_by_size(self.memory, labels, path[-1].vertices)
         return self.memory.values_of(labels)
 
     @property

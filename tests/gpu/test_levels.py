@@ -310,7 +310,7 @@ def test_communities_are_carried_summed_split_and_numbered(device, graph):
             cpu.split_disconnected(expected)
             assert np.array_equal(level.start.get(), expected.start), name
             numbered = put(gpu, "numbered", start)
-            relabel.number_by_size(gpu.memory, numbered)
+            relabel.number_by_size(gpu.memory, numbered, n)
             assert np.array_equal(numbered.get(), number_by_size(start)), name
 
 

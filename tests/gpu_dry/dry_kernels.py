@@ -69,7 +69,7 @@ class DryKernels:
         result["inside"], result["communities"] = sums.inside, sums.communities
         result["squares"] = parts(sums.squares)
 
-    def rank_communities(self, *args):
+    def size_communities(self, *args):
         self.leave(args[-1], RELABEL_RESULT)["communities"] = self.script.communities
 
     def sum_level(self, args):

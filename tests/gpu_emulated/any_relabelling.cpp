@@ -7,8 +7,8 @@
 static const std::map<std::string, Launch>& kernels() {
   static const std::map<std::string, Launch> all = {
       TYPED(sum_communities),      PLAIN(relabel_communities), PLAIN(split_communities),
-      PLAIN(add_masses),           PLAIN(rank_communities),    PLAIN(key_communities),
-      PLAIN(number_communities),   PLAIN(follow),               PLAIN(survey_degrees),
+      PLAIN(add_masses),           PLAIN(size_communities),    PLAIN(key_communities),
+      PLAIN(number_communities),   PLAIN(follow),              PLAIN(survey_degrees),
       PLAIN(sample_wedges)};
   return all;
 }

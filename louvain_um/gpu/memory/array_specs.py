@@ -237,7 +237,6 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield from _aggregation(shape)
     yield _array("sizes_by_label", "scratch", 4, n, ("fetch",))
     yield _array("first_by_label", "scratch", 4, n, ("fetch",))
-    yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
     yield _array("community_keys", "scratch", 8, k, ("fetch",))
     yield _array("sort_workspace", "scratch", 1, 9 * k + SORTING, ("fetch",))
     empty = sum(array.nbytes for array in _coarse_graph(shape, 2, shape.coarse_regions[1], visited))

@@ -169,12 +169,12 @@ __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* t
   for (i64 v = grid_thread(); v < n; v += grid_threads()) labels[v] = root_of(parents, v);
 }
 
-// Sets each community's size and smallest member (`first`), ranks[v], which is the number of
-// communities whose smallest member is below v, and result->communities. Cooperative.
-__global__ void BOUNDS rank_communities(i64 n, const u32* labels, u32* sizes, u32* first,
-                                        u32* ranks, u32* partials, RelabelResult* result) {
+// Sets each community's size and smallest member (`first`), both with one entry per name, and
+// result->communities. Cooperative.
+__global__ void BOUNDS size_communities(i64 n, i64 names, const u32* labels, u32* sizes, u32* first,
+                                        RelabelResult* result) {
   const i64 thread = grid_thread(), threads = grid_threads();
-  for (i64 c = thread; c < n; c += threads) {
+  for (i64 c = thread; c < names; c += threads) {
     sizes[c] = 0;
     first[c] = EMPTY;
   }
@@ -187,28 +187,34 @@ __global__ void BOUNDS rank_communities(i64 n, const u32* labels, u32* sizes, u3
     if (*(volatile u32*)(first + c) > v) atomicMin(first + c, (u32)v);
   }
   grid_sync(&result->barrier);
-  grid_scan<u32>(
-      n, [=](i64 v) { return u32(first[labels[v]] == v); }, ranks, partials, &result->barrier);
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) result->communities = ranks[n];
+  u64 communities = 0;
+  for (i64 c = thread; c < names; c += threads) communities += first[c] != EMPTY;
+  communities = block_sum(communities);
+  if (threadIdx.x == 0 && communities) atomicAdd(&result->communities, communities);
 }
 
-// Sets one key per community; ascending keys are descending sizes, ties by smallest member.
-__global__ void BOUNDS key_communities(i64 n, const u32* labels, const u32* sizes, const u32* first,
-                                       const u32* ranks, u64* keys) {
-  for (i64 v = grid_thread(); v < n; v += grid_threads()) {
-    u32 c = labels[v];
-    if (first[c] == v) keys[ranks[v]] = (u64)~sizes[c] << 32 | ranks[v];
+// Sets one key per community, in any order; ascending keys are descending sizes, ties by smallest
+// member. Counts result->communities down.
+__global__ void BOUNDS key_communities(i64 names, const u32* sizes, const u32* first, u64* keys,
+                                       RelabelResult* result) {
+  for (i64 c = grid_thread(); c - lane_index() < names; c += grid_threads()) {
+    const u32 smallest = c < names ? first[c] : EMPTY;
+    const u32 used = __ballot_sync(FULL, smallest != EMPTY), count = __popc(used);
+    u64 end = 0;
+    if (lane_index() == 0 && count) end = atomicAdd(&result->communities, 0 - (u64)count);
+    end = __shfl_sync(FULL, end, 0);
+    if (smallest == EMPTY) continue;
+    keys[end - 1 - __popc(used >> lane_index() >> 1)] = (u64)~sizes[c] << 32 | smallest;
   }
 }
 
-// Renumbers labels by the order of sorted keys; `places` has one entry per community. Cooperative.
-__global__ void BOUNDS number_communities(i64 n, i64 communities, const u64* keys, const u32* first,
-                                          const u32* ranks, u32* places, u32* labels,
-                                          RelabelResult* result) {
-  for (i64 i = grid_thread(); i < communities; i += grid_threads()) places[(u32)keys[i]] = i;
+// Renumbers labels by the order of sorted keys; `places` has one entry per name. Cooperative.
+__global__ void BOUNDS number_communities(i64 n, i64 communities, const u64* keys, u32* places,
+                                          u32* labels, RelabelResult* result) {
+  for (i64 i = grid_thread(); i < communities; i += grid_threads())
+    places[labels[(u32)keys[i]]] = i;
   grid_sync(&result->barrier);
-  for (i64 v = grid_thread(); v < n; v += grid_threads())
-    labels[v] = places[ranks[first[labels[v]]]];
+  for (i64 v = grid_thread(); v < n; v += grid_threads()) labels[v] = places[labels[v]];
 }
 
 // Sets labels[v] to map[from[v]]; a null map or `from` is the identity.

@@ -153,30 +153,29 @@ def identity(numbers: Any) -> None:
     run("follow", len(numbers), NULL, NULL, numbers)
 
 
-def number_by_size(memory: RunMemory, labels: Any) -> None:
-    """Renumber communities by descending size, ties by their smallest member, in place."""
+def number_by_size(memory: RunMemory, labels: Any, names: int) -> None:
+    """Renumber communities, named below `names`, by descending size, in place.
+
+    Ties are numbered by their smallest member.
+    """
     n = len(labels)
     if n == 0:
         return
     if memory.mover:
         memory.mover.let_leave("labels", in_order=True)
-    sizes = memory.empty("sizes_by_label", "scratch", n, np.uint32)
-    first = memory.empty("first_by_label", "scratch", n, np.uint32)
-    ranks = memory.empty("ranks", "scratch", n + 1, np.uint32)
+    sizes = memory.empty("sizes_by_label", "scratch", names, np.uint32)
+    first = memory.empty("first_by_label", "scratch", names, np.uint32)
     result = new_result(memory)
-    rank = launch_over("rank_communities", n)
-    partials = memory.empty("partials", "scratch", rank.blocks, np.uint32)
-    rank(np.int64(n), labels, sizes, first, ranks, partials, result)
+    run("size_communities", n, np.int64(names), labels, sizes, first, result)
     count = int(result.get().view(RELABEL_RESULT)[0]["communities"])
     keys = memory.empty("community_keys", "scratch", count, np.uint64)
-    run("key_communities", n, labels, sizes, first, ranks, keys)
+    run("key_communities", names, sizes, first, keys, result)
+    memory.free("first_by_label")
     with sort_workspace(memory):
         keys.sort()
     # Sizes are part of the keys now: their array holds the new numbers.
-    arguments = (np.int64(count), keys, first, ranks, sizes, labels, result)
-    run("number_communities", n, *arguments)
-    memory.free("sizes_by_label", "first_by_label", "ranks", "relabel_result", "partials")
-    memory.free("community_keys")
+    run("number_communities", n, np.int64(count), keys, sizes, labels, result)
+    memory.free("sizes_by_label", "community_keys", "relabel_result")
 
 
 @contextmanager

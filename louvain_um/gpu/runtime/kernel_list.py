@@ -113,7 +113,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "relabel_communities",
                     "split_communities",
                     "add_masses",
-                    "rank_communities",
+                    "size_communities",
                     "key_communities",
                     "number_communities",
                     "follow",
