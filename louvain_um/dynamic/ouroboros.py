@@ -340,11 +340,11 @@ class Ouroboros:
 
 def _cuda() -> Any:
     """Return the current device."""
-    from louvain_um.gpu.dynamic.cuda import Cuda
+    from louvain_um.gpu.dynamic.cuda import CudaDevice
     from louvain_um.gpu.runtime.device import pick
 
     pick("cuda")
-    return Cuda()
+    return CudaDevice()
 
 
 def _places(nbytes: int, variant: str, ring: int | None, shape: HeapShape) -> dict[str, int]:

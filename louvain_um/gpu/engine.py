@@ -26,7 +26,7 @@ from louvain_um.gpu.move.extended import (
     free_second_totals,
     sum_masses,
 )
-from louvain_um.gpu.move.move import Moves, report_sweeps
+from louvain_um.gpu.move.move import MoveLaunch, report_sweeps
 from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
 from louvain_um.gpu.preparation import Prepared, prepare_run
 from louvain_um.gpu.refine.refine import refine
@@ -142,7 +142,7 @@ class GpuEngine:
         if blocks:
             moved, sweeps = move_blocks(self.run, level, blocks)
         else:
-            moves = Moves(self.run, level, self.room.queued(level, "move"))
+            moves = MoveLaunch(self.run, level, self.room.queued(level, "move"))
             self.use_move_time(level)
             moved, sweeps = moves.wait()
             self.in_place.move(level, moved)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from louvain_um.core.objective import Problem, Sums
     from louvain_um.events import Observer
-    from louvain_um.gpu.aggregate.limits import Limits
+    from louvain_um.gpu.aggregate.limits import AggregationLimits
     from louvain_um.options import Options
     from louvain_um.placement.memory.run_memory import RunMemory
 
@@ -50,7 +50,7 @@ class DeviceRun:
     problem: Problem
     total: int
     memory: RunMemory
-    limits: Limits
+    limits: AggregationLimits
     low_scratch: bool = False
 
     @property

@@ -10,7 +10,12 @@ from louvain_um.core.objective import Problem, problem_of, takes_extended_rule
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate.aggregate import prepare
-from louvain_um.gpu.aggregate.limits import LIMITS, Limits, limits_within, low_scratch_limits
+from louvain_um.gpu.aggregate.limits import (
+    LIMITS,
+    AggregationLimits,
+    limits_within,
+    low_scratch_limits,
+)
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, DeviceRun, GpuLevel, sum_type
 from louvain_um.gpu.memory import short_weights
@@ -117,7 +122,7 @@ def prepare_run(
         problem=problem,
         total=graph.total_weight,
         memory=memory,
-        limits=aggregation_limits(plan, shape, LIMITS, options),
+        limits=aggregation_limits(plan, shape, options),
         low_scratch=plan.low_scratch,
     )
     return Prepared(run=run, level=level, planned=planned, blocks=blocks)
@@ -176,10 +181,10 @@ def compact_types(plan: Plan, shape: Shape) -> str:
     return PACKED if shape.sorts else PACKED_OFFSETS32
 
 
-def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Options) -> Limits:
+def aggregation_limits(plan: Plan, shape: Shape, options: Options) -> AggregationLimits:
     """Return what bounds the memory of aggregation, as planned."""
     near, far = shape.out_of_core_regions if plan.out_of_core else shape.coarse_regions
-    found = low_scratch_limits(shape.arcs) if plan.low_scratch else limits
+    found = low_scratch_limits(shape.arcs) if plan.low_scratch else LIMITS
     widths = () if shape.extended else short_weights.widths(weighted=shape.weight_bytes > 0)
     found = replace(found, short_weights=widths)
     if plan.pages:  # rows take what they need

@@ -15,7 +15,7 @@ from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.building import edges, objects
 from louvain_um.gpu.building.build import PARTIALS, Builder, Ends, LongRowError
 from louvain_um.gpu.building.edges import rows_by
-from louvain_um.gpu.dynamic.cuda import Cuda
+from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.generate.same_degrees import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph import rows
@@ -62,7 +62,7 @@ def there(request):
     import cupy
 
     sizes = ((50, 200), (3000, 200_000), (1, 1000), (200_000, 1_500_000))
-    return There(Cuda(), cupy.asarray, cupy.asnumpy, sizes, (1 << 14, 1 << 25))
+    return There(CudaDevice(), cupy.asarray, cupy.asnumpy, sizes, (1 << 14, 1 << 25))
 
 
 def differences(there, made, right):
@@ -300,7 +300,9 @@ class DeviceColumn:
         self.__cuda_array_interface__ = {**given, "mask": mask}
 
     def to_pandas(self):
-        return pd.Series(Cuda().get(self.values) if hasattr(self.values, "get") else self.values)
+        return pd.Series(
+            CudaDevice().get(self.values) if hasattr(self.values, "get") else self.values
+        )
 
 
 class DeviceFrame:

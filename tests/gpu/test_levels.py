@@ -19,7 +19,8 @@ from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu import engine, preparation
 from louvain_um.gpu.aggregate import reaggregate
-from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits, aggregate
+from louvain_um.gpu.aggregate.aggregate import aggregate
+from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.memory.level_room import LevelRoom
@@ -34,7 +35,7 @@ from tests.gpu_emulated import emulated_engine
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.graphs import weighted
 
-CHUNKED = Limits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
+CHUNKED = AggregationLimits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
 """Several launches, as many chunks as there may be, hubs one or a few at a time."""
 
 WAYS = {

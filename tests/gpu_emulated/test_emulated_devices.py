@@ -13,7 +13,7 @@ from louvain_um.distributed import devices
 from louvain_um.distributed.devices import DevicesEngine
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.events import Event, ignore
-from louvain_um.gpu.dynamic.cuda import Cuda
+from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.ranks import loading
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
@@ -80,7 +80,7 @@ def test_memory_is_freed_where_a_device_has_too_little(monkeypatch, emulated):
 
 def test_a_store_refuses_kernels_on_another_device(monkeypatch, emulated):
     with emulated_devices(monkeypatch, emulated, 2):
-        there = Cuda()
+        there = CudaDevice()
         cuda_calls.bind(1)
         with pytest.raises(DeviceUnavailableError, match=r"on cuda:0.*cupy.cuda.Device\(0\)"):
             there.launch("batches", "net_batch", "u32", 1)
@@ -117,6 +117,6 @@ def test_what_fails_on_a_device_of_a_store_is_told_in_a_line(
         ):
             setattr(cuda, module, SimpleNamespace(**{name: kind}))
         cuda.runtime.CUDARuntimeError = BrokenPipeError
-        with pytest.raises(error, match=message) as told, Cuda().errors():
+        with pytest.raises(error, match=message) as told, CudaDevice().errors():
             raise raised
     assert "\n" not in str(told.value)

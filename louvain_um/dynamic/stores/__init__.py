@@ -124,9 +124,9 @@ def _on_device(name: str, device: str) -> Any:
     if name in DEVICE_STORES:
         return device_store(name)
     from louvain_um.dynamic.stores.linked import BalStore
-    from louvain_um.gpu.dynamic.cuda import Cuda
+    from louvain_um.gpu.dynamic.cuda import CudaDevice
 
-    return partial(BalStore, device=Cuda())
+    return partial(BalStore, device=CudaDevice())
 
 
 def device_store(name: str) -> Any:

@@ -11,20 +11,18 @@ from typing import Any
 import numpy as np
 
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
-from louvain_um.gpu.aggregate.limits import LIMITS, RANGE_SHIFT, Limits, tables
+from louvain_um.gpu.aggregate.limits import LIMITS, RANGE_SHIFT, AggregationLimits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
 from louvain_um.gpu.out_of_core.vertex_blocks import PartialRows, VertexBlocks
 from louvain_um.gpu.relabel.relabel import Join
 from louvain_um.placement.memory.run_memory import RunMemory
 
-__all__ = ["LIMITS", "Begun", "Limits", "aggregate", "begin", "prepare", "takes_one_launch"]
-
 
 def aggregate(
     memory: RunMemory,
     level: GpuLevel,
-    limits: Limits = LIMITS,
+    limits: AggregationLimits = LIMITS,
     blocks: VertexBlocks | None = None,
 ) -> GpuLevel:
     """Return the next level; vertices of one community (of `refined`, if set) become one vertex."""
@@ -34,13 +32,13 @@ def aggregate(
     return begun.join.finish(in_blocks(begun.aggregation, level, limits, blocks))
 
 
-def begin(memory: RunMemory, level: GpuLevel, limits: Limits) -> Begun:
+def begin(memory: RunMemory, level: GpuLevel, limits: AggregationLimits) -> Begun:
     """Launch what the aggregation of a level begins with, without waiting for the device."""
     at_once = takes_one_launch(memory, level, limits)
     return (AtOnce if at_once else InChunks)(memory, level, limits)
 
 
-def takes_one_launch(memory: RunMemory, level: GpuLevel, limits: Limits) -> bool:
+def takes_one_launch(memory: RunMemory, level: GpuLevel, limits: AggregationLimits) -> bool:
     """Return whether a level is aggregated by one launch: it has few arcs, and room for all."""
     if level.arcs > limits.small or level.vertices <= limits.small:
         return level.arcs <= limits.small
@@ -53,7 +51,7 @@ class Begun:
 
     at_once = False
 
-    def __init__(self, memory: RunMemory, level: GpuLevel, limits: Limits) -> None:
+    def __init__(self, memory: RunMemory, level: GpuLevel, limits: AggregationLimits) -> None:
         self.memory, self.level, self.limits = memory, level, limits
         numbers = level.labels if level.refined is None else level.refined
         self.aggregation = Aggregation(memory, level)
@@ -73,7 +71,7 @@ class Begun:
 class InChunks(Begun):
     """The aggregation of a larger level: its communities are numbered before the host waits."""
 
-    def __init__(self, memory: RunMemory, level: GpuLevel, limits: Limits) -> None:
+    def __init__(self, memory: RunMemory, level: GpuLevel, limits: AggregationLimits) -> None:
         super().__init__(memory, level, limits)
         number_labels(self.aggregation)
 
@@ -87,7 +85,7 @@ class AtOnce(Begun):
 
     at_once = True
 
-    def __init__(self, memory: RunMemory, level: GpuLevel, limits: Limits) -> None:
+    def __init__(self, memory: RunMemory, level: GpuLevel, limits: AggregationLimits) -> None:
         super().__init__(memory, level, limits)
         aggregation = self.aggregation
         n, arcs, sums, number = level.vertices, level.arcs, level.sums, level.number + 1
@@ -140,7 +138,7 @@ class AtOnce(Begun):
 
 
 def in_chunks(
-    aggregation: Aggregation, level: GpuLevel, limits: Limits, k: int | None = None
+    aggregation: Aggregation, level: GpuLevel, limits: AggregationLimits, k: int | None = None
 ) -> GpuLevel:
     """Aggregate a large level, one chunk of communities at a time."""
     memory = aggregation.memory
@@ -160,7 +158,7 @@ def in_chunks(
 
 
 def in_blocks(
-    aggregation: Aggregation, level: GpuLevel, limits: Limits, blocks: VertexBlocks
+    aggregation: Aggregation, level: GpuLevel, limits: AggregationLimits, blocks: VertexBlocks
 ) -> GpuLevel:
     """Aggregate a level whose arcs are read one vertex block at a time."""
     arrays, k = group_vertices(aggregation, level)

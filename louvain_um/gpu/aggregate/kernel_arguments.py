@@ -11,7 +11,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.gpu.aggregate.coarse_rows import MOST_VERTICES, CoarseRows, whole_targets
 from louvain_um.gpu.aggregate.limits import (
     BOUNDS,
-    Limits,
+    AggregationLimits,
     chunk_for,
     chunk_with_rows,
     range_shift_for,
@@ -23,7 +23,7 @@ from louvain_um.gpu.aggregate.limits import (
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory import packed, short_weights
-from louvain_um.gpu.runtime.launch import Launch, carve
+from louvain_um.gpu.runtime.launch import Launcher, carve
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover
@@ -135,9 +135,9 @@ class Aggregation:
         self.memory.free(*[name for name in self.names if name not in names])
         self.names = [name for name in self.names if name in names]
 
-    def prepare(self, name: str) -> Launch:
+    def prepare(self, name: str) -> Launcher:
         """Return a kernel with its grid."""
-        return Launch("aggregate", name, self.level.types, most=self.level.most_blocks)
+        return Launcher("aggregate", name, self.level.types, most=self.level.most_blocks)
 
     def launch(self, name: str) -> None:
         """Run a kernel, with room for one partial sum per block."""
@@ -187,12 +187,12 @@ class Aggregation:
             names = "aggregate_members", "aggregate_low"
             self.memory.mover.let_leave(*names, in_order=True)
 
-    def chunk_within(self, limits: Limits) -> int:
+    def chunk_within(self, limits: AggregationLimits) -> int:
         """Return the arcs of a chunk, whatever the new rows take."""
         width, leiden = np.dtype(self.level.sums).itemsize, self.level.refined is not None
         return chunk_for(self.level.arcs, limits, width=width, leiden=leiden)
 
-    def sample_rows(self, limits: Limits) -> int:
+    def sample_rows(self, limits: AggregationLimits) -> int:
         """Return how many arcs the new rows are expected to have; size chunks by that."""
         arcs, sums, mover = self.level.arcs, self.level.sums, self.memory.mover
         assert mover is not None
@@ -211,7 +211,7 @@ class Aggregation:
         self.set(chunk_arcs=chunk_with_rows(least, most, free, rows, widths, shrinks=shrinks))
         return rows
 
-    def lay_out(self, limits: Limits) -> Any:
+    def lay_out(self, limits: AggregationLimits) -> Any:
         """Lay out room for the new rows, in chunks; return the state."""
         if not self.value("chunk_arcs"):
             self.scratch("rooms", self.value("k") + 1, np.uint32)
@@ -226,14 +226,14 @@ class Aggregation:
         # Communities without arcs are no neighbours; 0 where degrees were not summed.
         return int(state["nonempty"]) or self.value("neighbour_bound")
 
-    def tables(self, state: Any, limits: Limits) -> tuple[int, int, int]:
+    def tables(self, state: Any, limits: AggregationLimits) -> tuple[int, int, int]:
         """Return entries of bins and slots of tables for what `max_arcs` of the state says."""
         arcs, most = self.level.arcs, int(state["max_arcs"])
         width, bound = np.dtype(self.level.sums).itemsize, self.most_neighbours(state)
         block_bin, hub_bin, slots = tables(width, self.value("k"), bound, most, arcs)
         return block_bin, hub_bin, slots_of(slots, arcs, limits) if slots else 0
 
-    def make_room(self, state: Any, limits: Limits) -> None:
+    def make_room(self, state: Any, limits: AggregationLimits) -> None:
         """Allocate what summing a chunk takes."""
         block_bin, hub_bin, slots = self.tables(state, limits)
         self.scratch("chunk_targets", int(state["chunk_room"]), np.uint32)
@@ -277,7 +277,7 @@ class Aggregation:
 def new_rows(
     memory: RunMemory,
     level: GpuLevel,
-    limits: Limits,
+    limits: AggregationLimits,
     room: int,
     total: int,
     vertices: int,
@@ -309,7 +309,7 @@ def new_rows(
     return CoarseRows(memory, tag, "graph", capacity, level.sums, weights, room, targets24=short)
 
 
-def room_after(level: GpuLevel, limits: Limits) -> int:
+def room_after(level: GpuLevel, limits: AggregationLimits) -> int:
     """Return how many arcs the next level's arrays hold at first."""
     if limits.region_arcs is not None:
         own = limits.region_arcs[next_region(level) - 1]

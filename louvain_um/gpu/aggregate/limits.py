@@ -34,7 +34,7 @@ REFINED_CHUNK: Final = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class AggregationLimits:
     """Which levels are aggregated how."""
 
     small: int = 1 << 19
@@ -50,9 +50,9 @@ class Limits:
     most_chunk: int = 1 << 62
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = AggregationLimits()
 
-LOW_SCRATCH: Final = Limits(chunk=1 << 20, chunks=64)
+LOW_SCRATCH: Final = AggregationLimits(chunk=1 << 20, chunks=64)
 """For runs that do not fit otherwise; see `low_scratch_limits`."""
 
 LOW_SCRATCH_CHUNKS: Final = 128
@@ -61,7 +61,7 @@ LOW_SCRATCH_ARCS_A_SLOT: Final = 64
 make do with smaller ones."""
 
 
-def low_scratch_limits(arcs: int) -> Limits:
+def low_scratch_limits(arcs: int) -> AggregationLimits:
     """Return the limits of a run on so many arcs that does not fit with the default ones."""
     chunk, slots = (
         max(LOW_SCRATCH.chunk, arcs // LOW_SCRATCH_CHUNKS),
@@ -76,7 +76,7 @@ TABLES_SHARE: Final = 32
 find room then is read over the bus, while more chunks cost little (`chunk_for`)."""
 
 
-def limits_within(limits: Limits, nbytes: int, width: int) -> Limits:
+def limits_within(limits: AggregationLimits, nbytes: int, width: int) -> AggregationLimits:
     """Return limits for a device of so many bytes that does not hold everything."""
     chunk, slots = (nbytes // share // (4 + width) for share in (CHUNK_SHARE, TABLES_SHARE))
     return replace(
@@ -105,7 +105,7 @@ def chunk_with_rows(
     return max(least, min(most, left // each * 7 // 8))
 
 
-def slots_of(needed: int, arcs: int, limits: Limits) -> int:
+def slots_of(needed: int, arcs: int, limits: AggregationLimits) -> int:
     """Return the slots of all tables of hubs; the largest hub needs so many."""
     return max(needed, min(arcs // limits.arcs_a_slot, limits.most_slots))
 
@@ -122,7 +122,7 @@ def reserved(arcs: int, number: int, *, leiden: bool, kept: float | None = None)
     return int(arcs * kept)
 
 
-def chunk_for(arcs: int, limits: Limits, *, width: int, leiden: bool) -> int:
+def chunk_for(arcs: int, limits: AggregationLimits, *, width: int, leiden: bool) -> int:
     """Return the arcs of a chunk; a chunk may exceed this by the arcs of one community."""
     chunks = min(limits.chunks, BOUNDS - 1)
     even = -(-arcs // chunks)

@@ -20,7 +20,7 @@ import numpy as np
 
 from louvain_um.gpu.aggregate.aggregate import in_chunks
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
-from louvain_um.gpu.aggregate.limits import Limits
+from louvain_um.gpu.aggregate.limits import AggregationLimits
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.relabel.relabel import Join
@@ -36,7 +36,7 @@ GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
 """Arrays of a level's graph."""
 
 
-def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> bool:
+def wanted(first: GpuLevel, level: GpuLevel, limits: AggregationLimits, planned: bool) -> bool:
     """Return whether Leiden's level after this one is to be made from the input's arcs."""
     if limits.region_arcs is None:
         return False
@@ -45,7 +45,7 @@ def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> b
     return outgrown and keeps and keeps_most(first, level, limits)
 
 
-def keeps_most(first: GpuLevel, level: GpuLevel, limits: Limits) -> bool:
+def keeps_most(first: GpuLevel, level: GpuLevel, limits: AggregationLimits) -> bool:
     """Return whether a level has nearly as many arcs as the input."""
     large = max(level.vertices, level.arcs) > limits.small
     return level.number > 0 and large and level.arcs > REAGGREGATE_ABOVE * first.arcs
@@ -63,7 +63,7 @@ def from_input(
     memory: RunMemory,
     path: Sequence[GpuLevel],
     level: GpuLevel,
-    limits: Limits,
+    limits: AggregationLimits,
     make_room: Callable[[GpuLevel], None],
 ) -> GpuLevel:
     """Return the next level, made from the input's arcs; frees this one's graph."""
@@ -98,7 +98,7 @@ def restore(
     memory: RunMemory,
     path: Sequence[GpuLevel],
     level: GpuLevel,
-    limits: Limits,
+    limits: AggregationLimits,
     make_room: Callable[[GpuLevel], None],
 ) -> None:
     """Make the graph of a level again, after `from_input` freed it; arguments as there."""
@@ -131,7 +131,7 @@ def number_refined(memory: RunMemory, level: GpuLevel) -> int:
 
 
 def from_numbers(
-    memory: RunMemory, source: GpuLevel, numbers: Any, k: int, limits: Limits
+    memory: RunMemory, source: GpuLevel, numbers: Any, k: int, limits: AggregationLimits
 ) -> GpuLevel:
     """Return the level after `source`, whose vertex v becomes number `numbers[v]`, below k."""
     aggregation = Aggregation(memory, source)

@@ -14,7 +14,7 @@ import numpy as np
 from louvain_um.errors import KernelCompileError, OptionError
 from louvain_um.gpu.algorithms.rows import CONTROL_WORDS, NULL, STATE_WORDS, KernelRows
 from louvain_um.gpu.algorithms.translation import Translation, UntranslatableError
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.gpu.runtime.structs import address
 
 STORED: Final = {"bool": "bool", "int32": "int", "int64": "i64", "float32": "float",
@@ -92,7 +92,7 @@ def listed(rows: KernelRows, frontier: Any) -> KernelRows:
     count = int(firsts[-1])
     lists = firsts, cupy.empty(count, np.int64), cupy.empty(count, np.uint32)
     items = np.int64(len(frontier))
-    Launch("operators", "list_blocks")(rows.argument(weighted=False), frontier, items, *lists)
+    Launcher("operators", "list_blocks")(rows.argument(weighted=False), frontier, items, *lists)
     return replace(rows, lists=lists)
 
 
@@ -129,7 +129,7 @@ def _launch(functor: Any, name: str, *arguments: Any) -> int:
     import cupy
 
     try:
-        launch = Launch("operators", name, front=written(functor))
+        launch = Launcher("operators", name, front=written(functor))
     except UntranslatableError as error:
         raise functor.refused(str(error)) from None
     except KernelCompileError as error:

@@ -9,7 +9,7 @@ import numpy as np
 
 from louvain_um.gpu.algorithms.rows import KernelRows, from_row
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 
 
 def pagerank(
@@ -33,7 +33,8 @@ def pagerank(
         space.empty(name, n, np.float64) for name in ("row_weights", "shares", "next_shares")
     )
     weigh, iterate = (
-        Launch("pagerank", name, f"{rows.types}, {rows.kind}") for name in ("weigh_rows", "iterate")
+        Launcher("pagerank", name, f"{rows.types}, {rows.kind}")
+        for name in ("weigh_rows", "iterate")
     )
     with space.phase("weigh"):
         for part, first in rows.parts("weights"):
@@ -52,7 +53,7 @@ def pagerank(
                 )  # fmt: skip
             if iteration == 0 and rows.on_demand:
                 rows = rows.arrived()
-                iterate = Launch("pagerank", "iterate", f"{rows.types}, {rows.kind}")
+                iterate = Launcher("pagerank", "iterate", f"{rows.types}, {rows.kind}")
             shares, next_shares = next_shares, shares
             dangling, moved = sums.tolist()
             iterated(iteration, moved)
@@ -65,7 +66,7 @@ def spmv(rows: KernelRows, x: Any, scale: float, space: Workspace = PLAIN) -> An
     """Return A x, float64[n], with weights divided by `scale`."""
     y = space.empty("y", rows.n_vertices, np.float64)
     vector = space.filled("x", x)
-    launch = Launch("spmv", "multiply", f"{rows.types}, {rows.kind}")
+    launch = Launcher("spmv", "multiply", f"{rows.types}, {rows.kind}")
     with space.phase("run"):
         for part, first in rows.parts("targets", "weights"):
             launch(

@@ -8,7 +8,7 @@ import numpy as np
 
 from louvain_um.gpu.algorithms.rows import KernelRows
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 
 
 def components(rows: KernelRows, space: Workspace = PLAIN) -> Any:
@@ -16,7 +16,7 @@ def components(rows: KernelRows, space: Workspace = PLAIN) -> Any:
     rows, n = rows.anywhere, rows.n_vertices
     parents, (state, _) = space.empty("components", n, np.uint32), space.control()
     if n:
-        launch = Launch("components", "components", rows.kind)
+        launch = Launcher("components", "components", rows.kind)
         with space.phase("run"):
             launch(rows.argument(weighted=False), parents, state)
     return parents
@@ -26,7 +26,7 @@ def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> tuple[Any, An
     """Return the forest's edges, smaller end << 32 | larger end, their weights, and how many."""
     rows, n, (state, _) = rows.anywhere, rows.n_vertices, space.control()
     edges, weights = (space.empty(name, n, np.uint64) for name in ("edges", "edge_weights"))
-    launch = Launch("spanning_forest", "spanning_forest", f"{rows.types}, {rows.kind}")
+    launch = Launcher("spanning_forest", "spanning_forest", f"{rows.types}, {rows.kind}")
     with space.phase("run"):
         launch(
             rows.argument(),
@@ -51,7 +51,7 @@ def triangles(rows: KernelRows, space: Workspace = PLAIN) -> Any:
     rows, n, (state, partials) = rows.anywhere, rows.n_vertices, space.control()
     counts = space.empty("counts", n, np.uint64)
     counts.fill(0)
-    launch = Launch("triangles", "triangles", rows.kind)
+    launch = Launcher("triangles", "triangles", rows.kind)
     with space.phase("run"):
         launch(
             rows.argument(weighted=False), space.empty("begins", n + 1, np.int64),

@@ -8,7 +8,7 @@ import numpy as np
 
 from louvain_um.gpu.algorithms.rows import KernelRows, from_row
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 
 WIDTH: Final = 32
 """The limit between near and far grows by so many mean weights per mean degree: the lanes of a
@@ -22,7 +22,7 @@ def bfs(rows: KernelRows, source: int, space: Workspace = PLAIN) -> tuple[Any, A
         return bfs_by_slices(rows, source, space)
     state, partials = space.control()
     distances, parents = space.empty("distances", n, np.int32), space.empty("parents", n, np.int64)
-    launch = Launch("bfs", "bfs", rows.kind)
+    launch = Launcher("bfs", "bfs", rows.kind)
     with space.phase("run"):
         launch(
             rows.argument(weighted=False),
@@ -46,7 +46,7 @@ def bfs_by_slices(rows: KernelRows, source: int, space: Workspace) -> tuple[Any,
     distances, parents = space.empty("distances", n, np.int32), space.empty("parents", n, np.int64)
     least = space.empty("least_parents", n, np.uint32)
     front, following = (space.empty(name, words, np.uint32) for name in ("front", "next_front"))
-    launch, level, width = Launch("bfs", "pull_level"), 0, 1
+    launch, level, width = Launcher("bfs", "pull_level"), 0, 1
     with space.phase("run"):
         for array, fill, at, value in (
             (distances, -1, source, 0), (least, np.uint32(0xFFFFFFFF), source, source),
@@ -72,7 +72,7 @@ def sssp(rows: KernelRows, source: int, space: Workspace = PLAIN) -> tuple[Any, 
     width = max(1, int(WIDTH * (rows.total_weight / arcs) * n / arcs))
     state, partials = space.control()
     distances, parents = space.empty("distances", n, np.uint64), space.empty("parents", n, np.int64)
-    launch = Launch("sssp", "sssp", f"{rows.types}, {rows.kind}")
+    launch = Launcher("sssp", "sssp", f"{rows.types}, {rows.kind}")
     with space.phase("run"):
         launch(
             rows.argument(), np.uint32(source), np.uint64(width), distances, parents,

@@ -65,7 +65,7 @@ class Ends(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class BuiltRows:
     """Compressed rows on the device, ascending and without repetition."""
 
     offsets: Any
@@ -91,7 +91,7 @@ class LongRowError(Exception):
 
 
 class Builder:
-    """Builds graphs with the arrays and kernels of a device, `louvain_um.gpu.dynamic.cuda.Cuda`."""
+    """Builds graphs with the arrays and kernels of a device, a `CudaDevice`."""
 
     def __init__(self, device: Any, range_arcs: int = RANGE_ARCS) -> None:
         self.device = device
@@ -206,7 +206,7 @@ class Builder:
         summing: bool,
         most_arcs: int | None = None,
         fetched: Callable[[Any], Any] | None = None,
-    ) -> Rows:
+    ) -> BuiltRows:
         """Return the rows of a list of edges, in host memory if `fetched` brings arrays there.
 
         Rows with more than `most_arcs` are made a span of rows at a time, for each of which the
@@ -262,7 +262,7 @@ class Builder:
             if fetched is not None:
                 targets, weights = fetched(targets), None if weights is None else fetched(weights)
         bring = fetched or _same
-        return Rows(
+        return BuiltRows(
             offsets=bring(offsets),
             targets=targets,
             weights=weights,

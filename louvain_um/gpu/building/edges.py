@@ -111,7 +111,7 @@ def _made_there(
     from cupy.cuda.memory import OutOfMemoryError
 
     from louvain_um.gpu.building.build import Builder, Ends, LongRowError
-    from louvain_um.gpu.dynamic.cuda import Cuda
+    from louvain_um.gpu.dynamic.cuda import CudaDevice
     from louvain_um.placement.memory import copies, cuda_calls
 
     with chosen.current():
@@ -120,7 +120,7 @@ def _made_there(
         sizes = sizes_within(room, len(u), n, weighted=weighted, threads=threads)
         if sizes is None:
             return None
-        there = Cuda()
+        there = CudaDevice()
         try:
             builder = Builder(there, sizes.range_arcs)
             return rows_by(builder, copies, Ends(u, v, weights), n, sizes, summing=summing)

@@ -66,7 +66,7 @@ def _built_there(obj: Any, limit: int | None) -> DeviceGraph | None:
 
     from louvain_um.gpu.building.build import Builder
     from louvain_um.gpu.building.edges import building_bytes
-    from louvain_um.gpu.dynamic.cuda import Cuda
+    from louvain_um.gpu.dynamic.cuda import CudaDevice
 
     table = columns_of(obj)
     if table is not None or isinstance(obj, tuple | list):
@@ -77,7 +77,7 @@ def _built_there(obj: Any, limit: int | None) -> DeviceGraph | None:
         with columns[0].device:
             if len({column.device.id for column in columns}) > 1:
                 return None
-            made = Builder(Cuda()).from_edges(*columns)
+            made = Builder(CudaDevice()).from_edges(*columns)
             return None if table and made is not None and has_gaps(made) else made
     with obj.data.device:
         if obj.shape[0] != obj.shape[1] or obj.data.dtype.kind not in "biuf":
@@ -89,7 +89,7 @@ def _built_there(obj: Any, limit: int | None) -> DeviceGraph | None:
             obj = obj.tocsr()
         elif obj.format not in ("csr", "csc"):
             return None
-        return Builder(Cuda()).from_rows(
+        return Builder(CudaDevice()).from_rows(
             *(cupy.asarray(array) for array in (obj.indptr, obj.indices, obj.data))
         )
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
-from louvain_um.gpu.dynamic.pool import Copied, Room
+from louvain_um.gpu.dynamic.pool import Copied, GrowingMemory
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import Choice
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.hardware import THREADS
 from louvain_um.placement.memory import cuda_calls
@@ -23,7 +23,7 @@ from louvain_um.placement.memory.vmm import HOST_SHARE, GrowingRange
 from louvain_um.placement.migration.pages import supported
 
 
-class Cuda:
+class CudaDevice:
     """The current device: CuPy's arrays, and the kernels of changing graphs."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Cuda:
         self.device = int(cupy.cuda.runtime.getDevice())
         self.maps = supported(self.device)
         self.landing: Any = None
-        self.launches: dict[tuple[str, ...], Launch] = {}
+        self.launches: dict[tuple[str, ...], Launcher] = {}
 
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         """Return how many threads of a kernel are resident at once, at most."""
@@ -55,7 +55,7 @@ class Cuda:
         """Fill an array with zero bytes."""
         array.data.memset_async(0, array.nbytes)
 
-    def room(self, name: str, most: int | None) -> Room:
+    def room(self, name: str, most: int | None) -> GrowingMemory:
         """Return memory that grows, to `most` bytes or as far as device and host reach."""
         if not self.maps:
             return Copied(self.xp)
@@ -91,11 +91,11 @@ class Cuda:
         landed: np.ndarray[Any, Any] = self.landing[: array.nbytes]
         return landed
 
-    def _launch(self, source: str, kernel: str, types: str, front: str = "") -> Launch:
+    def _launch(self, source: str, kernel: str, types: str, front: str = "") -> Launcher:
         """Return a kernel and its largest grid."""
         key = source, kernel, types, front
         if kernels.substituted or key not in self.launches:
-            found = Launch(source, kernel, types, front=front, most=MOST_BLOCKS)
+            found = Launcher(source, kernel, types, front=front, most=MOST_BLOCKS)
             if kernels.substituted:
                 return found
             self.launches[key] = found

@@ -13,7 +13,7 @@ SLACK: Final = 1 / 16
 """Of what is needed, so much more is mapped: each step costs some calls to the driver."""
 
 
-class Room(Protocol):
+class GrowingMemory(Protocol):
     """Memory of one array, which grows."""
 
     def grow(self, nbytes: int, here: int) -> None:
@@ -34,10 +34,10 @@ class Room(Protocol):
         """Bytes that are on the device."""
 
 
-class Device(Protocol):
+class PoolDevice(Protocol):
     """What a pool needs of a device."""
 
-    def room(self, name: str, most: int | None) -> Room:
+    def room(self, name: str, most: int | None) -> GrowingMemory:
         """Return memory that grows, to `most` bytes or as far as the device reaches."""
 
     def array_in(self, room: Any, places: int, dtype: Any) -> Any:
@@ -50,7 +50,7 @@ class Device(Protocol):
 class Pool:
     """Targets, and weights at the same places, if there are any."""
 
-    def __init__(self, device: Device, dtypes: Sequence[Any], most: int | None) -> None:
+    def __init__(self, device: PoolDevice, dtypes: Sequence[Any], most: int | None) -> None:
         self.device, self.dtypes = device, [np.dtype(dtype) for dtype in dtypes]
         self.item = sum(dtype.itemsize for dtype in self.dtypes)
         self.places = 0

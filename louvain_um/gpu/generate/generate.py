@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from louvain_um.generators.base import WEIGHT_STREAM, stream_key
 from louvain_um.gpu.building.build import Builder, Ends
-from louvain_um.gpu.dynamic.cuda import Cuda
+from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 
 if TYPE_CHECKING:
     import cupy
@@ -112,7 +112,7 @@ def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray)
     most = max(made.max_stubs, 1)
     slots = max(64, 1 << (most - 1).bit_length())
     fitting = PAIRING_BYTES // (8 * most + 12 * slots)
-    launch = Launch("generate", "pair_inside", most=min(fitting, len(made.starts) - 1))
+    launch = Launcher("generate", "pair_inside", most=min(fitting, len(made.starts) - 1))
     blocks = launch.blocks
     args = (
         made.key,
@@ -163,7 +163,7 @@ def _rows(n: int, edges: int, draw: Draw) -> DeviceGraph:
         for first in range(0, edges, EDGES):
             yield Ends(*draw(first, min(EDGES, edges - first)))
 
-    made = Builder(Cuda(), ARCS).rows(pieces, n, weighted=False, summing=False)
+    made = Builder(CudaDevice(), ARCS).rows(pieces, n, weighted=False, summing=False)
     return DeviceGraph(made.offsets, made.targets)
 
 
@@ -184,7 +184,7 @@ def _weigh(graph: DeviceGraph, **options: Any) -> DeviceGraph:
 
 def _launch(name: str, *args: Any) -> None:
     """Launch a kernel on the whole device."""
-    Launch("generate", name)(*args)
+    Launcher("generate", name)(*args)
 
 
 @contextmanager

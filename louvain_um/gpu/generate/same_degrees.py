@@ -13,7 +13,7 @@ from louvain_um.generators.base import WEIGHT_STREAM, stream_key
 from louvain_um.generators.same_degrees import END_STREAM, RandomGraphs, place_bits
 from louvain_um.gpu.building.build import COLUMNS, Builder, Ends
 from louvain_um.gpu.building.edges import building_bytes
-from louvain_um.gpu.dynamic.cuda import Cuda
+from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.generate.generate import own_memory
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.placement.memory import copies
@@ -82,4 +82,4 @@ def held_bytes(random: RandomGraphs) -> int:
 def random_graphs_there(random: RandomGraphs, limit: int | None) -> Iterator[DeviceRandomGraphs]:
     """Make random graphs on the current device, in memory of at most so many bytes."""
     with own_memory(limit):
-        yield DeviceRandomGraphs(random, Builder(Cuda()), copies.sent)
+        yield DeviceRandomGraphs(random, Builder(CudaDevice()), copies.sent)

@@ -11,7 +11,7 @@ import numpy as np
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.events import Phase
 from louvain_um.gpu.aggregate.coarse_rows import MOST_VERTICES
-from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
+from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits, chunk_for
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
 from louvain_um.gpu.move.arguments import queue_entries, queued_at_once
@@ -42,7 +42,7 @@ class LevelRoom:
 
     memory: RunMemory
     plan: Plan | None
-    limits: Limits
+    limits: AggregationLimits
     low_scratch: bool
     on_host: dict[Phase, int] = field(init=False)
 
@@ -150,7 +150,7 @@ class LevelRoom:
 
 
 def work_bytes(
-    level: GpuLevel, step: Phase, limits: Limits = LIMITS, *, low_scratch: bool = False
+    level: GpuLevel, step: Phase, limits: AggregationLimits = LIMITS, *, low_scratch: bool = False
 ) -> int:
     """Return the bytes that moving, refining or aggregating a level works with at least, about."""
     n, sums = level.vertices, np.dtype(level.sums).itemsize
@@ -172,7 +172,7 @@ def work_bytes(
     return (labels + sums) * n + n // 4 + 8 * entries + tables + 4 * SMALL
 
 
-def more_for_chunks(level: GpuLevel, limits: Limits) -> int:
+def more_for_chunks(level: GpuLevel, limits: AggregationLimits) -> int:
     """Return by how many bytes chunks of refined communities are larger if they may be."""
     arcs, sums = level.arcs, np.dtype(level.sums).itemsize
     unbounded = replace(limits, most_chunk=arcs)

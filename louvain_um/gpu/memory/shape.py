@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from louvain_um.gpu.aggregate.limits import LIMITS, Limits, low_scratch_limits
+from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits, low_scratch_limits
 from louvain_um.gpu.memory.coarse_memory import (
     WHOLE,
     CoarseRegion,
@@ -143,7 +143,7 @@ class Shape:
         return max(1, min(joined, max(self.communities - self.isolated, joined // 4)))
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> AggregationLimits:
         """How levels are aggregated."""
         return low_scratch_limits(self.arcs) if self.low_scratch else LIMITS
 

@@ -21,13 +21,13 @@ from louvain_um.gpu.move.arguments import (
 )
 from louvain_um.gpu.move.extended import ExtendedMove, types_of
 from louvain_um.gpu.move.hub_tables import HubTables
-from louvain_um.gpu.runtime.launch import Launch, carve
+from louvain_um.gpu.runtime.launch import Launcher, carve
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory.run_memory import RunMemory
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class EndedSweep:
     """One sweep: vertices moved, and seconds from its end to the end of the last sweep."""
 
     moved: int
@@ -79,7 +79,7 @@ def move_arrays(
     )
 
 
-class Moves:
+class MoveLaunch:
     """The move phase of a level, launched: all sweeps are one kernel."""
 
     def __init__(self, run: DeviceRun, level: GpuLevel, queued: int = rules.SUB_ROUNDS) -> None:
@@ -87,7 +87,7 @@ class Moves:
         memory = run.memory
         arrays = move_arrays(memory, level, queued, leiden=run.leiden, joined=level.joined)
         extended = run.problem.extended
-        launch = Launch(
+        launch = Launcher(
             "move", "move", types_of(level) if extended else level.types, most=level.most_blocks
         )
         hubs = HubTables(memory, level, run.low_scratch)
@@ -112,19 +112,20 @@ class Moves:
             more.free()
         memory.free(*([MOVING] if level.joined else MoveArrays._fields))
 
-    def wait(self) -> tuple[MoveStats, list[Sweep]]:
+    def wait(self) -> tuple[MoveStats, list[EndedSweep]]:
         """Wait for the device; return what the sweeps found."""
         found = self.control.get().view(CONTROL)[0]
         self.memory.free("control")
         count = int(found["iterations"])
         ended, moved = found["ended"][:count].tolist(), found["moved"][:count].tolist()
-        sweeps = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(moved, ended, strict=True)]
+        ago = ((ended[-1] - at) * 1e-9 for at in ended)
+        sweeps = list(map(EndedSweep, moved, ago))
         moves, visited, gain = (int(found[key]) for key in ("total_moves", "visited", "total_gain"))
         self.level.read_again = int(found["read_again"])
         return MoveStats(count, moves, visited, gain), sweeps
 
 
-def report_sweeps(observer: Observer, level: Any, sweeps: Iterable[Sweep]) -> None:
+def report_sweeps(observer: Observer, level: Any, sweeps: Iterable[EndedSweep]) -> None:
     """Report the sweeps over a level that have ended to an observer."""
     if observer is ignore:
         return
@@ -145,7 +146,7 @@ def report_sweeps(observer: Observer, level: Any, sweeps: Iterable[Sweep]) -> No
 
 def add_degrees(level: GpuLevel) -> None:
     """Fill the degrees of level 0 from its weights and loops."""
-    Launch("move", "add_degrees", level.types, most=level.most_blocks)(
+    Launcher("move", "add_degrees", level.types, most=level.most_blocks)(
         np.int64(level.vertices), level.offsets, or_null(level.weights_argument),
         or_null(level.loops), level.degrees,
     )  # fmt: skip

@@ -16,10 +16,10 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import DeviceRun, GpuLevel, or_null
 from louvain_um.gpu.move.arguments import CONTROL, move_rule, new_control
 from louvain_um.gpu.move.hub_tables import HubTables
-from louvain_um.gpu.move.move import MoveArrays, Sweep, move_arrays
+from louvain_um.gpu.move.move import EndedSweep, MoveArrays, move_arrays
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 
 NONE: Final = 0xFFFFFFFF
@@ -47,7 +47,7 @@ class BlockKernels:
 
     def run(self, name: str, *arguments: Any) -> None:
         """Launch a kernel that reads no arcs."""
-        launch = Launch("vertex_blocks", name, self.level.types, most=self.level.most_blocks)
+        launch = Launcher("vertex_blocks", name, self.level.types, most=self.level.most_blocks)
         launch(self.rule.argument, self.shared.argument, *arguments)
 
     def run_on(self, block: int, following: int | None, name: str, *arguments: Any) -> None:
@@ -58,7 +58,7 @@ class BlockKernels:
 
 def move_blocks(
     run: DeviceRun, level: GpuLevel, blocks: VertexBlocks
-) -> tuple[MoveStats, list[Sweep]]:
+) -> tuple[MoveStats, list[EndedSweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance."""
     memory, options = run.memory, run.options
     arrays = move_arrays(memory, level, leiden=run.leiden)
@@ -101,7 +101,7 @@ def move_blocks(
     memory.free(*MoveArrays._fields, "spans", "present", "control")
     level.read_again = int(found["read_again"])
     last = ended[-1][1]
-    sweeps = [Sweep(moved, last - at) for moved, at in ended]
+    sweeps = [EndedSweep(moved, last - at) for moved, at in ended]
     return MoveStats(iteration, moves, int(found["visited"]), gain), sweeps
 
 

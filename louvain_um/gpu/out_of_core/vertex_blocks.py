@@ -12,10 +12,10 @@ import numpy as np
 
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, room_after
-from louvain_um.gpu.aggregate.limits import Limits, weights_for
+from louvain_um.gpu.aggregate.limits import AggregationLimits, weights_for
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel.relabel import identity
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.placement.hardware import PAGE, WARPS
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -58,7 +58,7 @@ class PageToucher:
             return
         pages = -(-nbytes // PAGE)
         warps = -(-pages // factor)
-        launch = Launch("vertex_blocks", "touch_pages", most=-(-warps // WARPS))
+        launch = Launcher("vertex_blocks", "touch_pages", most=-(-warps // WARPS))
         launch(
             np.uint64(address), np.int64(0), np.int64(nbytes), np.uint32(PAGE), np.uint32(factor),
             self.sink,
@@ -98,7 +98,7 @@ class PartialRows:
         numbers: Any,
         k: int,
         total: int,
-        limits: Limits,
+        limits: AggregationLimits,
         blocks: VertexBlocks,
     ) -> None:
         self.memory = memory

@@ -15,11 +15,11 @@ import numpy as np
 from louvain_um.gpu.aggregate.aggregate import finish, group_vertices
 from louvain_um.gpu.aggregate.coarse_rows import WIDE, CoarseRows, copy
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, room_after
-from louvain_um.gpu.aggregate.limits import LIMITS, Limits
+from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits
 from louvain_um.gpu.level import GpuLevel, tag_after
 from louvain_um.gpu.ranks.share import Share, side_by_side, turns
 from louvain_um.gpu.relabel.relabel import VERTICES_A_BLOCK, Join
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.placement.memory import cuda_calls
 
 SPARE: Final = 1.2
@@ -27,7 +27,7 @@ SPARE: Final = 1.2
 
 
 @dataclass(slots=True)
-class Part:
+class SummedPart:
     """The rows of some communities, on the device that summed them."""
 
     share: Share
@@ -77,7 +77,7 @@ def wait_for(shares: Sequence[Share]) -> None:
         cuda_calls.synchronize()
 
 
-def sum_part(share: Share, part: int, parts: int, limits: Limits) -> Part:
+def sum_part(share: Share, part: int, parts: int, limits: AggregationLimits) -> SummedPart:
     """Sum the arcs of a device's part of the communities."""
     level, memory = share.level, share.memory
     numbers = level.labels if level.refined is None else level.refined
@@ -93,7 +93,7 @@ def sum_part(share: Share, part: int, parts: int, limits: Limits) -> Part:
     aggregation.set(new_offsets=arrays["offsets"])
     state = aggregation.write(rows, room)
     aggregation.close()
-    return Part(share, arrays, k, state, rows, numbers)
+    return SummedPart(share, arrays, k, state, rows, numbers)
 
 
 def sum_local(share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
@@ -121,7 +121,7 @@ def sum_local(share: Share, numbers: Any, communities: int) -> tuple[Any, Any, A
     return found
 
 
-def collect(parts: Sequence[Part], shares: Sequence[Share]) -> list[CoarseRows]:
+def collect(parts: Sequence[SummedPart], shares: Sequence[Share]) -> list[CoarseRows]:
     """Copy the rows of all devices to some of them, one behind the other; wait for it."""
     # On the default stream, a copy between devices waits for all that both of them do.
     streams = [cuda_calls.new_stream() for _ in turns(shares)]
@@ -136,7 +136,7 @@ def collect(parts: Sequence[Part], shares: Sequence[Share]) -> list[CoarseRows]:
     return rows
 
 
-def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
+def collect_rows(parts: Sequence[SummedPart], rank: int, stream: int) -> CoarseRows:
     """Copy all rows to a device, which is current: its own and, in a stream, the others'."""
     local, level = parts[rank], parts[rank].share.level
     total = sum(part.arcs for part in parts)
@@ -158,7 +158,7 @@ def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
     return rows
 
 
-def complete(parts: Sequence[Part], rank: int, rows: CoarseRows) -> GpuLevel:
+def complete(parts: Sequence[SummedPart], rank: int, rows: CoarseRows) -> GpuLevel:
     """Return the next level on a device that has all rows."""
     local = parts[rank]
     level, memory, arrays = local.share.level, local.share.memory, dict(local.arrays)
@@ -166,7 +166,7 @@ def complete(parts: Sequence[Part], rank: int, rows: CoarseRows) -> GpuLevel:
     for part in parts:
         offsets = arrays["offsets"][part.range]
         if done and offsets.size:
-            shift = Launch("ranks", "shift_offsets", most=offsets.size // VERTICES_A_BLOCK)
+            shift = Launcher("ranks", "shift_offsets", most=offsets.size // VERTICES_A_BLOCK)
             shift(np.int64(offsets.size), offsets, np.int64(done))
         done += part.arcs
     arrays["offsets"][local.communities :].fill(done)

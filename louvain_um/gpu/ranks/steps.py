@@ -17,10 +17,10 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.move.arguments import BINS, CONTROL, move_rule, new_control
 from louvain_um.gpu.move.hub_tables import HubTables
-from louvain_um.gpu.move.move import MoveArrays, Sweep, move_arrays
+from louvain_um.gpu.move.move import EndedSweep, MoveArrays, move_arrays
 from louvain_um.gpu.ranks.share import NONE, Gate, Link, LinkGate, Share, Waits, turns
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.options import Options
 
@@ -42,7 +42,7 @@ class Worker:
         memory = share.memory
         self.share = share
         types, most = share.level.types, share.level.most_blocks
-        self.kernels = {name: Launch("ranks", name, types, most=most) for name in names}
+        self.kernels = {name: Launcher("ranks", name, types, most=most) for name in names}
         keys = rules.SUB_ROUNDS * BINS + 1
         self.starts = memory.empty("starts", "scratch", keys, np.uint32)
         self.hubs = HubTables(memory, share.local)
@@ -100,7 +100,7 @@ def move_shared(
     total: int,
     waits: Waits | None = None,
     link: Link | None = None,
-) -> tuple[MoveStats, list[Sweep]]:
+) -> tuple[MoveStats, list[EndedSweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any."""
     names = "begin_shared", "queue_local", "move_round", "apply_round", "merge_active"
     level = shares[0].level
@@ -172,7 +172,7 @@ def move_shared(
     level.read_again, visited = gate.sums(
         [sum(int(f[name]) for f in found) for name in ("read_again", "visited")]
     )
-    sweeps = [Sweep(count, ended[-1][1] - at) for count, at in ended]
+    sweeps = [EndedSweep(count, ended[-1][1] - at) for count, at in ended]
     return MoveStats(iteration, moves, visited, gain), sweeps
 
 

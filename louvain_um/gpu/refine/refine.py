@@ -12,7 +12,7 @@ from louvain_um.gpu.move.arguments import new_control, queue_entries, refine_rul
 from louvain_um.gpu.move.extended import refine_arrays, types_of
 from louvain_um.gpu.move.hub_tables import HubTables
 from louvain_um.gpu.relabel.relabel import new_sums
-from louvain_um.gpu.runtime.launch import Launch, carve
+from louvain_um.gpu.runtime.launch import Launcher, carve
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -66,7 +66,7 @@ def refine(run: DeviceRun, level: GpuLevel, queued: int = rules.SUB_ROUNDS) -> N
         rule, names = refine_arrays(memory, run.problem, level, rule)
     else:
         level.found_sums = new_sums(memory)
-    launch = Launch(
+    launch = Launcher(
         "refine", "refine", types_of(level) if extended else level.types, most=level.most_blocks
     )
     hubs = HubTables(memory, level, run.low_scratch)

@@ -21,7 +21,7 @@ from louvain_um.gpu.runtime.kernel_list import (
     PACKED_WEIGHTS16,
     WEIGHTS8_TARGETS24,
 )
-from louvain_um.gpu.runtime.launch import Launch
+from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.placement.hardware import THREADS
 from louvain_um.placement.memory.run_memory import RunMemory
 
@@ -71,9 +71,9 @@ def run(name: str, vertices: int, *arguments: Any) -> None:
     launch_over(name, vertices)(np.int64(vertices), *arguments)
 
 
-def launch_over(name: str, vertices: int) -> Launch:
+def launch_over(name: str, vertices: int) -> Launcher:
     """Return a kernel that reads no arcs, with a grid for so many vertices."""
-    return Launch("relabel", name, most=vertices // VERTICES_A_BLOCK)
+    return Launcher("relabel", name, most=vertices // VERTICES_A_BLOCK)
 
 
 def relabel_communities(memory: RunMemory, level: GpuLevel, numbers: Any, new_start: Any) -> Any:
@@ -101,7 +101,7 @@ def community_sums(memory: RunMemory, level: GpuLevel) -> Sums:
     totals = memory.empty("start_totals", "scratch", n, level.sums)
     used = memory.empty("start_used", "scratch", n, np.uint32)
     result = new_result(memory)
-    launch = Launch("relabel", "sum_communities", level.types, most=level.most_blocks)
+    launch = Launcher("relabel", "sum_communities", level.types, most=level.most_blocks)
     launch(
         np.int64(n), level.offsets, level.targets, or_null(level.weights_argument),
         or_null(level.loops), or_null(level.degrees), level.start, totals, used, result,
@@ -120,7 +120,7 @@ def split(memory: RunMemory, level: GpuLevel, labels: Any) -> None:
         first = memory.empty("first", "scratch", level.vertices, np.uint32)
     fixed = or_null(level.fixed), or_null(first)
     heads = or_null(level.weights_argument if level.compact else None)
-    launch = Launch("relabel", "split_communities", most=level.most_blocks)
+    launch = Launcher("relabel", "split_communities", most=level.most_blocks)
     launch(
         np.int64(level.vertices), level.offsets, level.targets, heads, form, *fixed, labels,
         parents, result,
@@ -206,7 +206,7 @@ def survey(offsets: Any, targets: Any) -> DegreeStats:
         # A thread has one pair: its reads follow from each other.
         draws = wedge_draws()
         wedges = draws.shape[1]
-        launch = Launch("relabel", "sample_wedges", most=-(-wedges // THREADS))
+        launch = Launcher("relabel", "sample_wedges", most=-(-wedges // THREADS))
         launch(np.int64(wedges), offsets, targets, np.int64(arcs), cupy.asarray(draws), stats[4:])
     max_degree, squares, isolated, hub_arcs, open_wedges, joined = stats.tolist()
     return DegreeStats(max_degree, squares, isolated, hub_arcs, joined / max(open_wedges, 1))

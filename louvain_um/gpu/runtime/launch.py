@@ -15,7 +15,7 @@ from louvain_um.placement.hardware import ALIGNED, THREADS
 from louvain_um.placement.memory.run_memory import RunMemory
 
 
-class Launch:
+class Launcher:
     """A kernel and its grid: as many blocks as the current device holds at once, or fewer.
 
     Parameters

@@ -15,7 +15,7 @@ import numpy as np
 from louvain_um.cpu.dynamic.linked import DENSE
 from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine
 from louvain_um.dynamic.stores.free_blocks import held_for
-from louvain_um.dynamic.stores.on_device.store import DeviceStore, Rebuilt
+from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class DeviceLinked(Blocks, DeviceStore):
         """Bytes of what finds the rows, and of the queue."""
         return self._bytes_of_rows(len(self.alive)) + int(self.ring.nbytes)
 
-    def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
+    def reserve(self, changes: DeviceChanges) -> RebuiltOnDevice | None:
         """Have as many blocks, free or at the end of the pool, as rows may take."""
         counts, batch = changes.counts, changes.batch
         if batch is None:
@@ -245,7 +245,7 @@ class DeviceLinked(Blocks, DeviceStore):
 
     def _rebuilt(
         self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False
-    ) -> Rebuilt:
+    ) -> RebuiltOnDevice:
         """Return the store as it is in new blocks, in the order of the vertices; or compressed."""
         if self.pool is None:  # as it was given
             offsets = self.xp.zeros(len(self.spans) // 2 + 1, np.int64)
@@ -257,12 +257,12 @@ class DeviceLinked(Blocks, DeviceStore):
             targets = keys.astype(np.uint32)
         if not compressed:
             return self._filled(offsets, targets, weights)
-        return Rebuilt(
+        return RebuiltOnDevice(
             spans=None, offsets=offsets, classes=None, targets=targets, weights=weights,
             pool=None, frontier=len(targets),
         )  # fmt: skip
 
-    def _filled(self, offsets: Any, targets: Any, weights: Any) -> Rebuilt:
+    def _filled(self, offsets: Any, targets: Any, weights: Any) -> RebuiltOnDevice:
         """Return the store with the arcs of compressed rows, in the order of the vertices."""
         xp, n = self.xp, len(offsets) - 1
         firsts = self._prefix(-(-(offsets[1:] - offsets[:-1]) // self.width))
@@ -276,7 +276,7 @@ class DeviceLinked(Blocks, DeviceStore):
                 "linked", "fill_linked", self.types, 32 * n, np.int64(n), offsets, targets,
                 weights, firsts, np.int64(self.linked), new_targets, new_weights, spans, live,
             )  # fmt: skip
-        return Rebuilt(
+        return RebuiltOnDevice(
             spans=spans, offsets=None, classes=None, targets=new_targets, weights=new_weights,
             pool=pool, frontier=places, live=live,
         )  # fmt: skip
@@ -296,7 +296,7 @@ class DeviceLinked(Blocks, DeviceStore):
             )  # fmt: skip
         return offsets, keys, weights
 
-    def _take(self, built: Rebuilt, gained: int) -> None:
+    def _take(self, built: RebuiltOnDevice, gained: int) -> None:
         """Replace the store's arrays; no block is in the queue then."""
         arcs = built.spans[1::2] - built.spans[0::2] if built.live is None else built.live
         used = int((-(-arcs.astype(np.int64) // self.width)).sum())

@@ -24,7 +24,7 @@ from louvain_um.dynamic.ouroboros import (
 )
 from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, with_free
-from louvain_um.dynamic.stores.on_device.store import Rebuilt
+from louvain_um.dynamic.stores.on_device.store import RebuiltOnDevice
 from louvain_um.dynamic.stores.ouro_heap import HeapShape
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, RowLengths
@@ -72,7 +72,7 @@ def _parts(rows: RowLengths, shape: HeapShape) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved(Rebuilt):
+class Moved(RebuiltOnDevice):
     """The whole store after a batch, in a heap of its own."""
 
     heap: Ouroboros
@@ -121,7 +121,7 @@ class DeviceOuro(DeviceRows):
             "in_place": UNLIMITED,
         }
 
-    def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
+    def reserve(self, changes: DeviceChanges) -> RebuiltOnDevice | None:
         """Take memory and pages for a batch; return the store in a new heap if this one is full."""
         counts, batch = changes.counts, changes.batch
         if batch is None:
@@ -219,7 +219,7 @@ class DeviceOuro(DeviceRows):
 
     def _rebuilt(
         self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False
-    ) -> Rebuilt:
+    ) -> RebuiltOnDevice:
         """Return the store after a batch, or as it is, in a new heap; or compressed rows."""
         if compressed:
             return super()._rebuilt(changes, compressed=True, aside=aside)
@@ -273,7 +273,7 @@ class DeviceOuro(DeviceRows):
         heap = Ouroboros(nbytes, self.variant, memory=memory, device=self.device, **sizes)
         return pool, heap
 
-    def _take(self, built: Rebuilt, gained: int) -> None:
+    def _take(self, built: RebuiltOnDevice, gained: int) -> None:
         """Replace the store's arrays, and its heap."""
         assert isinstance(built, Moved)
         super()._take(built, gained)

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 
 from louvain_um.dynamic.stores.store import ROW_BYTES, afford
-from louvain_um.gpu.dynamic.pool import Device as PoolDevice
-from louvain_um.gpu.dynamic.pool import Pool
+from louvain_um.gpu.dynamic.pool import Pool, PoolDevice
 
 UNLIMITED: Final = 1 << 62
 

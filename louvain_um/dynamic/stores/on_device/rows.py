@@ -16,7 +16,7 @@ import numpy as np
 
 from louvain_um.cpu.dynamic.contiguous import CAPACITIES, capacities_for
 from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
-from louvain_um.dynamic.stores.on_device.store import DeviceStore, Rebuilt
+from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, RowLengths
 from louvain_um.gpu.dynamic.batch_arrays import batch_struct, long_rows
@@ -74,7 +74,7 @@ class DeviceRows(DeviceStore):
         """Return how many arcs may change without a rebuild that is certain beforehand."""
         return int(REBUILD_SHARE * self.n_arcs) if self.budget is None else UNLIMITED
 
-    def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
+    def reserve(self, changes: DeviceChanges) -> RebuiltOnDevice | None:
         """Take memory for a batch; return the rebuilt store if it is to be rebuilt."""
         counts, batch = changes.counts, changes.batch
         if batch is None:
@@ -164,7 +164,7 @@ class DeviceRows(DeviceStore):
         *,
         compressed: bool = False,
         aside: bool = False,
-    ) -> Rebuilt:
+    ) -> RebuiltOnDevice:
         """Return the store after a batch, or as it is, rows in the order of their vertices."""
         kind, pool = None if self.weights is None else self.weights.dtype, None
         laid = self._laid_out(changes, compressed=compressed)
@@ -175,7 +175,7 @@ class DeviceRows(DeviceStore):
             pool = self._new_pool(laid.places, kind, 0 if aside else None)
             targets, weights = self._arrays(pool)
         self._copy_rows(laid, targets, weights)
-        return Rebuilt(
+        return RebuiltOnDevice(
             spans=laid.spans,
             offsets=laid.offsets,
             classes=laid.classes,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class RebuiltOnDevice:
     """The whole store after a batch: rows as spans in a pool, or as offsets in arrays."""
 
     spans: Any
@@ -99,7 +99,7 @@ class DeviceStore(DevicePools, ABC):
         return cls.sizes(rows, 1, **options)[0]
 
     @abstractmethod
-    def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
+    def reserve(self, changes: DeviceChanges) -> RebuiltOnDevice | None:
         """Take memory for a batch; return the rebuilt store if it is to be rebuilt."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class DeviceStore(DevicePools, ABC):
     @abstractmethod
     def _rebuilt(
         self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False
-    ) -> Rebuilt:
+    ) -> RebuiltOnDevice:
         """Return the store after a batch, or as it is, rows in the order of their vertices."""
 
     @abstractmethod
@@ -133,9 +133,9 @@ class DeviceStore(DevicePools, ABC):
                 "or 'device', or store='rows'"
             )
         if device is None:
-            from louvain_um.gpu.dynamic.cuda import Cuda
+            from louvain_um.gpu.dynamic.cuda import CudaDevice
 
-            device = Cuda()
+            device = CudaDevice()
         self.device, self.xp, self.budget = device, device.xp, budget
         self.share = share if device.maps and not self.on_device_alone else None
         self.pool: Pool | None = None
@@ -243,7 +243,7 @@ class DeviceStore(DevicePools, ABC):
         values = packing(COUNTS).whole.unpack_from(self.device.read(self.counts))
         return dict(zip(COUNTS.names or (), values, strict=True))
 
-    def commit(self, changes: DeviceChanges, reserved: Rebuilt | None) -> None:
+    def commit(self, changes: DeviceChanges, reserved: RebuiltOnDevice | None) -> None:
         """Merge the changes into the touched rows, or take the rebuilt ones; fill `changes`."""
         counts, batch = changes.counts, changes.batch
         if batch is None:
@@ -313,7 +313,7 @@ class DeviceStore(DevicePools, ABC):
         self.xp.cumsum(lengths, out=offsets[1:])
         return offsets
 
-    def _take(self, built: Rebuilt, gained: int) -> None:
+    def _take(self, built: RebuiltOnDevice, gained: int) -> None:
         """Replace the store's arrays."""
         # Without a budget, memory stays for the next rebuild if that follows at once.
         self.pool, self.spare = built.pool, self.pool if self.budget is None else None
