@@ -2,7 +2,7 @@
 
     python benchmarks/stores_papers.py [--graphs luxembourg_osm,delaunay_n20] [--device cpu|cuda]
         [--stores pages:page=128,bal] [--batches 10000,1000000] [--runs 2] [--trials 100000]
-        [--missing] [--seconds 240] [--slow 10] [--show]
+        [--missing] [--seconds 240] [--slow 10] [--degrees 5,10,25,50] [--show]
 
 Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
 `bulk`: all edges, in a random order, in one batch on a graph without any. `build`: the whole graph
@@ -11,6 +11,13 @@ and as many inserted and asked for, and the matrix is multiplied with a vector; 
 what changed is pushed before. Medians after one that warms up. Then all that `louvain-um
 stores --also all` measures. The stores must hold the same in the end. `--show` prints the record as
 one table, with what the papers published.
+
+`--degrees`, on a GPU: random graphs of so many arcs per vertex instead, and what edits the rows of
+`pages`: a warp per row, also keeping it sorted, or a thread, warp or block per update, which locks
+the row. Ends of a batch's edges are uniform, or one end is among 1,000 vertices. `edit_ms` is the
+editing alone; what comes before it, and is part of `insert_ms` and `delete_ms`, sorts the batch and
+finds its rows and repeated edges, as faimGraph's update per vertex does and its update-centric one
+does not.
 
 What takes more than `--slow` seconds is the last of its kind: a batch is not repeated, and larger
 ones are left out; a store built in bulk is not built again, and is left out of graphs with more
@@ -37,8 +44,15 @@ from louvain_um.algorithms.products import spmv
 from louvain_um.analysis.store_comparison import TRIALS, Trials, wait
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import Ends
-from louvain_um.dynamic.stores import STORES
+from louvain_um.dynamic.stores import STORES, options_of
 from louvain_um.graph.graph import Graph
+
+UPDATES = (
+    "pages:update=vertex", "pages:order=sorted", "pages:update=thread", "pages:update=warp",
+    "pages:update=block",
+)  # fmt: skip
+FOCUS = 1000
+"""Vertices among which one end of each edge is in focused batches, as in faimGraph's paper."""
 
 WARMING = PaperGraph("small", "", 20_000, 200_000, None, 200)
 BATCHES = "10000,100000,1000000,10000000"
@@ -195,6 +209,71 @@ def measured(
     return points, {"batch": batch, "runs": runs, **found, **trials}
 
 
+class Edits:
+    """Milliseconds that a store on a device took to edit rows, apart from finding what to edit."""
+
+    def __init__(self, store: Any) -> None:
+        self.begin, self.end = (store.xp.cuda.Event() for _ in range(2))
+        self.elapsed = store.xp.cuda.get_elapsed_time
+        self.merge, store._merge = store._merge, self
+
+    def __call__(self, batch: Any, counts: dict[str, int]) -> None:
+        """Edit rows between two events."""
+        self.begin.record()
+        self.merge(batch, counts)
+        self.end.record()
+
+    def took(self) -> float:
+        """Return the milliseconds of the last batch."""
+        self.end.synchronize()
+        milliseconds: float = self.elapsed(self.begin, self.end)
+        return milliseconds
+
+
+def updates(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, Any]]:
+    """Yield what each way to edit rows takes, by degree, batch, and where its edges are."""
+    import cupy as xp
+
+    n = args.vertices
+    for degree in map(int, args.degrees.split(",")):
+        rng = xp.random.default_rng(degree)
+        base = random_ends(rng, n, n * degree // 2)
+        batches = {
+            (size, focus): [
+                (ends[0] % focus, ends[1])
+                for ends in (random_ends(rng, n, size) for _ in range(args.runs + 1))
+            ]
+            for size in sizes
+            for focus in (n, FOCUS)
+        }
+        graph, held = DynamicGraph(n, store="pages", device=args.device, names=False), set()
+        graph.apply(insert=base)
+        there = graph.device_store
+        edits = Edits(there)
+        for store in UPDATES:
+            graph.compact()
+            there.options = options_of(store)
+            for (size, focus), steps in batches.items():
+                times = []
+                for ends in steps:
+                    taken, change = {}, None
+                    for what in ("insert", "delete"):
+                        given = ends if change is None else (change.u, change.v)
+                        since = time.perf_counter()
+                        change = graph.apply(**{what: given})
+                        wait(there)
+                        taken[f"{what}_ms"] = 1e3 * (time.perf_counter() - since)
+                        taken[f"{what}_edit_ms"] = edits.took()
+                    times.append(taken)
+                yield {
+                    "degree": degree, "store": store, "batch": size, "focus": focus,
+                    **{what: median(taken[what] for taken in times[1:]) for what in times[0]},
+                }  # fmt: skip
+            held.add(contents(graph))
+        assert len(held) == 1, f"degree {degree}: they hold different edges"
+        del graph, there, edits
+
+
 def show(record: dict[str, Any]) -> None:
     """Print a table of a record: each store on each graph, with its largest batch."""
     print("| graph | store | batch |", *(f"{name} |" for name in SHOWN), "published |")
@@ -221,6 +300,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--slow", type=float, default=10)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--degrees", help="random graphs of these mean degrees instead")
+    parser.add_argument("--vertices", type=int, default=500_000, help="of random graphs")
     parser.add_argument("--show", action="store_true", help="print the record")
     args = parser.parse_args()
     if args.show:
@@ -238,6 +319,16 @@ def main() -> None:
 
         units = ((source, types) for source in KERNELS for types in types_of(source))
         kernels.prepare(unit for unit in units if not {"u32", "u64"} & {*unit[1].split(", ")})
+    if args.degrees:
+        few = argparse.Namespace(**vars(args) | {"degrees": "2", "vertices": 20_000})
+        record["updates"] = []
+        warm = [*updates(few, [1000])]
+        print(f"{len(warm)} ways warm after {time.perf_counter() - begun:.1f} s", flush=True)
+        for row in updates(args, sizes):
+            record["updates"].append(row)
+            save("stores", record, file)
+            print(f"{time.perf_counter() - begun:.1f} s", row, flush=True)
+        return
     small = case_of(WARMING, [1000], 1, args.device)
     for store in stores:
         measured(small, store, args)

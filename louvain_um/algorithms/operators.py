@@ -218,7 +218,7 @@ def segmented_intersection(
         ends = ends.reshape(0, 2) if ends.size == 0 else ends
         if ends.ndim != 2 or ends.shape[1] != 2:
             raise GraphError(f"pairs must be whole numbers of shape (p, 2), not {ends.shape}")
-        ends = vertices_of(ends, rows.n_vertices, xp)
+        ends = vertices_of(ends.ravel(), rows.n_vertices, xp).reshape(-1, 2)
     counts: NDArray[np.int64] = engine.visit_common(functor, given, rows, ends)
     return counts
 
@@ -251,6 +251,8 @@ def vertices_of(given: Any, n: int, xp: Any, *, later: bool = False) -> Any:
     if given is None:
         return xp.arange(n, dtype=np.uint32)
     items = array_of(given, xp)
+    if items.ndim != 1:
+        raise GraphError(f"vertices must be of one dimension, not of shape {items.shape}; ravel()")
     if items.size == 0:
         return items.astype(np.uint32)
     if items.dtype.kind not in "iu":

@@ -280,6 +280,7 @@ def test_bad_calls():
         ([0.5], "whole numbers, not float64"),
         (np.array([2**63], np.uint64), "is not a vertex"), ([2**32 + 1], "is not a vertex"),
         (np.ma.masked_array([0, 1], [1, 0]), "masked entries"),
+        ([[0, 1], [1, 2]], r"not of shape \(2, 2\)"), (0, r"not of shape \(\)"),
     ):  # fmt: skip
         with pytest.raises(GraphError, match=message):
             advance(TRIPLE, frontier, relax, x)

@@ -96,6 +96,17 @@ extern "C" void edit_linked_as(int blocks, int kind, const Batch* b, i64 linked,
   });
 }
 
+extern "C" void edit_arcs_as(int blocks, int kind, const Batch* b, i64 linked, BlockQueue* queue,
+                             i64 count, i64 front, i64 cut, i64 asked, i64 lanes, i64 inserting,
+                             u32* targets, void* weights, Row* spans, u8* ascending) {
+  typed(kind, weights, [&](auto* w) {
+    fibres::launch(blocks, [=] {
+      edit_arcs<Plain<decltype(w)>>(*b, linked, queue, count, front, cut, asked, lanes, inserting,
+                                   targets, w, spans, ascending);
+    });
+  });
+}
+
 extern "C" void gather_linked_as(int blocks, int kind, i64 count, const u32* ids, const i64* offsets,
                                  const Row* spans, i64 linked, const u32* targets,
                                  const void* weights, u64* keys, void* to_weights) {

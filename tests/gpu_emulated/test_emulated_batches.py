@@ -255,6 +255,31 @@ def test_chained_pages_that_rows_leave_serve_others(library, weighted):
         Tracker(g)
 
 
+@pytest.mark.parametrize("store", ["pages:page=32", "bump:page=32"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_workers_that_lock_rows_hold_what_a_warp_a_row_does(library, store, weighted):
+    n, rng, held = 300, np.random.default_rng(3), []
+    graphs = [DynamicGraph(n, weighted=weighted) for _ in range(4)]
+    for g, update in zip(graphs, ("vertex", "thread", "warp", "block"), strict=True):
+        on_device(g, Emulated(library, 3), f"{store}:update={update}")
+    for count in (900, 400, 5, 900, 900):
+        u, v = rng.integers(0, n, count), (n * rng.random(count) ** 4).astype(np.int64)
+        w = (rng.integers(1, 2**33 if count == 5 else 99, count),) if weighted else ()
+        changes = [g.apply(insert=(u, v, *w), delete=held[-1] if held else None) for g in graphs]
+        held.append((v[::2], u[::2]))
+        assert len({repr(change) for change in changes}) == 1
+        for g in graphs:
+            g.check()
+            assert g.digest() == graphs[0].digest()
+            assert g._store.held_blocks == graphs[0]._store.held_blocks
+    whole = graphs[0].host_snapshot()
+    ends = np.repeat(np.arange(n), np.diff(whole.offsets)), whole.targets
+    for g in graphs:
+        g.apply(delete=ends)
+        g.check()
+        assert g.n_arcs == 0
+
+
 @pytest.mark.parametrize("store", ["bump", "vine"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gaps_take_the_room_that_they_take_on_the_host(library, store, weighted):

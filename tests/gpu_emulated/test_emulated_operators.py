@@ -356,6 +356,8 @@ def test_what_goes_wrong_ends_in_one_line(device):
         wrong = device.asarray(np.array([3, 99], kind))
         with pytest.raises(GraphError, match="99 is not a vertex"):
             advance(there, wrong, case.function, *given, balanced=balanced)
+        with pytest.raises(GraphError, match=r"not of shape \(1, 2\)"):
+            advance(there, wrong[None], case.function, *given, balanced=balanced)
     with pytest.raises(OptionError, match="contiguous"):
         filter(there, None, PICKED[0], device.asarray(np.arange(128))[::2])
     with pytest.raises(OptionError, match=r"argument 1 is ndarray; pass numbers .* of cupy"):

@@ -69,7 +69,7 @@ def stores(
     seed: common.Seed = 0,
     device: Annotated[
         str,
-        option("cpu|cuda", "Where the graphs are; not all stores are on a GPU."),
+        option("cpu|cuda", "Where the graphs are; the host edits bal and pushes it to a GPU."),
     ] = "cpu",
     json: common.Json = False,
     force: common.Force = False,
@@ -103,15 +103,14 @@ def stores(
         )
     import_numba()
     from louvain_um.analysis.store_comparison import TRIALS, Comparison, compare_stores
-    from louvain_um.dynamic.stores import DEVICE_STORES, STORES
+    from louvain_um.dynamic.stores import STORES
     from louvain_um.dynamic.streams import read_stream
     from louvain_um.dynamic.windows import span
 
     for name, value in (("every", every), ("window", window)):
         if value is not None:
             span(name, value)
-    every_store = STORES if device == "cpu" else DEVICE_STORES
-    names = tuple(every_store) if chosen == "all" else tuple(n.strip() for n in chosen.split(","))
+    names = tuple(STORES) if chosen == "all" else tuple(n.strip() for n in chosen.split(","))
     settings = Comparison(
         stores=tuple(dict.fromkeys(names)),
         batches=numbers("batch", batch),

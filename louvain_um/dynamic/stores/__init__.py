@@ -33,10 +33,12 @@ DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
 """The stores that a device has; of `bal`, which the host edits, it has a replica."""
 
 
+PAGE_BYTES: Final = 32, 64, 128, 256
+UPDATES: Final = "vertex", "thread", "warp", "block"
 HEAP: Final = {"chunk": CHUNKS, "page": PAGES}
 OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
-    "bump": {"page": (32, 64, 128, 256)},
-    "pages": {"page": (32, 64, 128, 256), "order": ("any", "sorted")},
+    "bump": {"page": PAGE_BYTES, "update": UPDATES},
+    "pages": {"page": PAGE_BYTES, "order": ("any", "sorted"), "update": UPDATES},
     "vine": {
         "block": tuple(range(1, 129)),
         "ahead": tuple(range(1001)),
@@ -57,6 +59,8 @@ def options_of(store: str) -> dict[str, Any]:
         if option not in known:
             has = f"options {', '.join(known)}" if known else "no options"
             raise OptionError("store", store, f"has {has}; leave out {text!r}")
+        if option in options:
+            raise OptionError("store", store, f"must have {option} once; leave out {text!r}")
         values = {str(value): value for value in known[option]}
         if value not in values:
             listed = [*values] if len(values) < 9 else [f"{known[option][0]} … {known[option][-1]}"]
@@ -74,9 +78,10 @@ def store_class(store: str, device: str = "cpu") -> Any:
         A name of `STORES`, and options of it (`OPTIONS`) behind colons: ``"pages:page=128"``.
         `page` is the bytes of a page or block, of Ouroboros those of the smallest, and `chunk`
         those of a chunk; `block` is the targets in a block, `order` whether pages are sorted after
-        each batch, `ahead` the blocks in reserve at the beginning, in percent of those in use,
-        `reserve` the share of a GPU's free memory, or of `device_budget`, that all blocks take
-        then, in percent; plans leave it out.
+        each batch, `update` who edits rows on a GPU: a warp for each vertex, or a thread, warp or
+        block for each arc, which locks its row; `ahead` the blocks in reserve at the beginning, in
+        percent of those in use, `reserve` the share of a GPU's free memory, or of `device_budget`,
+        that all blocks take then, in percent; plans leave it out.
     device : str
 
     Raises

@@ -41,8 +41,8 @@ class LinkedStore(Blocks):
     """Blocks of the longest row that there has been."""
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
-        if "reserve" in options:
-            remedy = "leave out reserve, or use device='cuda'"
+        for option in {"reserve", "update"} & options.keys():
+            remedy = f"leave out {option}, or use device='cuda'"
             raise OptionError("store", self.name, remedy, problem=f"{self.name} is on the CPU")
         self.threads, self.budget = threads, budget
         self.weighted = rows.weights is not None

@@ -251,6 +251,131 @@ __device__ __forceinline__ i64 edit_row(const Batch& b, const Edited& row, i64 l
   return chain.walk.root;
 }
 
+// Where a worker found what its change needs in a row; −1 for nothing.
+struct Spot {
+  i64 begin;         // of the row, which the worker has locked; below 0: another has
+  i64 wanted, gap;   // the entry of the target, and one without an arc
+  i64 last, before;  // the row's last entry, and the one before it
+};
+
+// Lets the threads of a worker meet.
+__device__ __forceinline__ void meet(i64 lanes) {
+  if (lanes == WARP) __syncwarp();
+  if (lanes == THREADS) __syncthreads();
+}
+
+// The lock of a row is the sign of where it begins. Returns where; below 0 if another worker has it.
+__device__ __forceinline__ i64 try_lock(Row& row) {
+  i64 begin = ((volatile Row*)&row)->low;
+  if (begin >= 0) begin = atomicOr((u64*)&row.low, 1ull << 63);
+  __threadfence();
+  return begin;
+}
+
+// Leaves a row to others as it is now.
+__device__ __forceinline__ void unlock(Row& row, i64 begin, i64 length) {
+  row.high = begin + length;
+  __threadfence();
+  atomicExch((u64*)&row.low, (u64)begin);
+}
+
+// Looks at every entry of a locked row. All threads of a worker call.
+__device__ __forceinline__ void look_through(const u32* targets, const Blocks& blocks, i64 length,
+                                             u32 target, i64 rank, i64 lanes, Spot& spot) {
+  Walk walk(targets, blocks, spot.begin);
+  if (rank < length) walk.forward(rank);
+  for (i64 i = rank; i < length; i += lanes) {
+    const i64 place = walk.entry();
+    const u32 there = targets[place];
+    if (there == target) spot.wanted = place;
+    if (there == GAP) atomicMax(&spot.gap, place);
+    if (i + 1 == length) spot.last = place;
+    if (i + 2 == length) spot.before = place;
+    if (i + lanes < length) walk.forward(lanes);
+  }
+}
+
+// Changes an arc of a locked row of so many entries to a weight, 0 to delete it, and unlocks the row.
+template <class W>
+__device__ __forceinline__ void change_arc(Row& row, const Spot& spot, const Blocks& blocks,
+                                           const Supply& supply, i64 length, u32 target, u64 weight,
+                                           u32* targets, W* weights) {
+  i64 begin = spot.begin, place = spot.wanted;
+  if (place >= 0 && weight == 0) {
+    targets[place] = GAP;
+    if (blocks.policy == DENSE) {
+      targets[place] = targets[spot.last];
+      put_weight(weights, place, u64(weight_at(weights, spot.last)));
+      if (--length % blocks.width == 0) {
+        if (length) targets[spot.before + 1] = NO_NEXT;
+        supply.queue->free.give(spot.last / blocks.words);
+      }
+    }
+  } else if (place < 0) {
+    place = spot.gap >= 0 ? spot.gap : spot.last + 1;
+    if (spot.gap < 0 && length % blocks.width == 0) {
+      const u32 block = supply.take();
+      place = (i64)block * blocks.words;
+      if (length)
+        targets[spot.last + 1] = block;
+      else
+        begin = place;
+      targets[place + blocks.width] = NO_NEXT;
+      for (u32 k = 1; blocks.policy == REFILLED && k < blocks.width; ++k, ++length)
+        targets[place + k] = GAP;
+    }
+    length += spot.gap < 0;
+    targets[place] = target;
+  }
+  if (weight) put_weight(weights, place, weight);
+  unlock(row, begin, length);
+}
+
+// Carries a batch out update by update: a worker of `lanes` threads for each arc that is new, if
+// `inserting`, or else that changes otherwise. Workers take arcs in an order that spreads those of a row,
+// which its lock lets in one by one; chains alone are edited so. `count` to `asked` as below.
+template <class W>
+__global__ void BOUNDS edit_arcs(const Batch b, i64 linked, BlockQueue* queue, i64 count, i64 front,
+                                 i64 cut, i64 asked, i64 lanes, i64 inserting, u32* targets,
+                                 W* weights, Row* spans, u8* ascending) {
+  const Supply supply = {queue, count, front, cut, asked};
+  const Blocks blocks(linked);
+  const auto* old = (const Amount<W>*)b.old;
+  const auto* fresh = (const Amount<W>*)b.fresh;
+  __shared__ Spot spots[THREADS];
+  const i64 rank = threadIdx.x % lanes;
+  Spot& spot = spots[threadIdx.x / lanes];
+  const u64 listed = 2 * b.listed, places = 1ull << (64 - __clzll(listed - 1));
+  for (u64 i = grid_thread() / lanes; i < places; i += grid_threads() / lanes) {
+    const u64 k = i * 0x9E3779B1ull & (places - 1);  // each once, far from the one before
+    if (k >= listed || (inserting ? !is_new<W>(b, k) : old[k] <= 0 || old[k] == fresh[k])) continue;
+    const u32 v = b.keys[k] >> 32, target = u32(b.keys[k]);
+    ouroboros::Wait wait;
+    for (bool open = true; open;) {
+      if (rank == 0) spot = {try_lock(spans[v]), -1, -1, -1, -1};
+      meet(lanes);
+      open = spot.begin < 0;
+      if (!open) {
+        const i64 length = ((volatile Row*)spans)[v].high - spot.begin;
+        look_through(targets, blocks, length, target, rank, lanes, spot);
+        meet(lanes);
+        if (rank == 0) {
+          const bool added = spot.wanted < 0;
+          if (added || fresh[k] == 0) {
+            ascending[v] = 0;
+            if (b.live) b.live[v] += added ? 1 : -1;
+          }
+          change_arc(spans[v], spot, blocks, supply, length, target, u64(fresh[k]), targets,
+                     weights);
+        }
+      } else {
+        meet(lanes);
+        wait();
+      }
+    }
+  }
+}
+
 // Carries a batch out: `rows` touched rows, a warp each. `count` to `asked` are the queue's before it.
 // Rows that change are marked as not ascending.
 template <class W>

@@ -152,7 +152,14 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             "lay_out_rows": NO_TEMPLATE,
         },
         "linked": dict.fromkeys(
-            ("count_blocks", "edit_linked", "gather_linked", "order_linked", "fill_linked"),
+            (
+                "count_blocks",
+                "edit_linked",
+                "edit_arcs",
+                "gather_linked",
+                "order_linked",
+                "fill_linked",
+            ),
             ANY_WEIGHTS,
         ),
         "queued": dict.fromkeys(("take_pages", "free_pages", "place_rows"), HEAPS),

@@ -154,3 +154,5 @@ def test_bad_functors(gpu):
         assert "\n" not in str(refused.value)
     with pytest.raises(GraphError, match="is not a vertex"):
         filter(graph, [-1], some, x)
+    with pytest.raises(GraphError, match=r"not of shape \(2, 2\)"):
+        filter(graph, cupy.zeros((2, 2), np.uint32), some, x)

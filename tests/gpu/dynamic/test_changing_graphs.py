@@ -14,7 +14,7 @@ from louvain_um.analysis.store_comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
 from louvain_um.dynamic.batches import device_batch
 from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
-from louvain_um.dynamic.stores import DEVICE_STORES
+from louvain_um.dynamic.stores import DEVICE_STORES, STORES
 from louvain_um.errors import (
     DeviceUnavailableError,
     GraphError,
@@ -29,7 +29,8 @@ from tests.gpu.algorithms.emulated_algorithms import emulate
 from tests.gpu_emulated.emulated_device import Emulated, on_device
 
 CHAINED = ("bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=3")
-OPTIONS = (*CHAINED, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536")
+UPDATES = ("pages:update=thread", "pages:update=block:order=sorted", "bump:update=warp")
+OPTIONS = (*CHAINED, *UPDATES, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536")
 LINKED = (*CHAINED, "bump", "pages", "vine", "bal", "bal:block=2")
 
 
@@ -237,7 +238,7 @@ def test_stores_are_compared_on_a_device(gpu, tmp_path):
     found = [
         compare_stores(
             [("rmat", base)],
-            Comparison(stores=DEVICE_STORES, batches=(50, 900), steps=2, device=device),
+            Comparison(stores=tuple(STORES), batches=(50, 900), steps=2, device=device),
             tmp_path / device,
         )
         for device in ("cpu", "cuda")

@@ -17,12 +17,16 @@ from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine
 from louvain_um.dynamic.stores.free_blocks import held_for
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths
+from louvain_um.placement.hardware import THREADS
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
 
 NONE: Final = 0xFFFFFFFF
 """No block, and no target."""
+
+LANES: Final = {None: 0, "vertex": 0, "thread": 1, "warp": 32, "block": THREADS}
+"""Threads that edit an arc by the option `update`; 0 where a warp edits a row."""
 
 QUEUE: Final = np.dtype(
     {
@@ -203,18 +207,27 @@ class DeviceLinked(Blocks, DeviceStore):
         return self.read_counts()
 
     def _merge(self, batch: Any, counts: dict[str, int]) -> None:
-        """Edit the touched rows."""
-        rows, state = counts["rows"], self._state()
-        begun = (np.int64(state[name]) for name in ("count", "front", "cut", "asked"))
-        self.device.launch(
-            "linked", "edit_linked", self.types, 32 * rows, batch, np.int64(self.linked),
-            self.queue, *begun, np.int64(rows), self.targets, self.weights, self.spans,
-            self.ascending,
-        )  # fmt: skip
-        self.n_arcs += counts["gained"]
+        """Edit the touched rows: a warp each, or, update by update, its deletions first."""
+        lanes, gained, rows = LANES[self.options.get("update")], counts["gained"], counts["rows"]
+        if lanes:
+            items = 2 * lanes * batch.value("listed")
+            for inserting in range(gained == counts["arcs"], 1 + (gained > -counts["arcs"])):
+                self._edit("edit_arcs", items, batch, lanes, inserting)
+        else:
+            self._edit("edit_linked", 32 * rows, batch, rows)
+        self.n_arcs += gained
         self.frontier = self._held_for(self.held_blocks, int(self._state()["cut"])) * self.words
         if self.options.get("order") == "sorted":
             self._sort()
+
+    def _edit(self, kernel: str, items: int, batch: Any, *how: int) -> None:
+        """Launch a kernel that carries a batch out, or a part of it."""
+        state = self._state()
+        numbers = *(state[name] for name in ("count", "front", "cut", "asked")), *how
+        self.device.launch(
+            "linked", kernel, self.types, items, batch, np.int64(self.linked), self.queue,
+            *map(np.int64, numbers), self.targets, self.weights, self.spans, self.ascending,
+        )  # fmt: skip
 
     def _sort(self) -> None:
         """Sort the rows that batches changed where they lie, gaps last."""
