@@ -1,12 +1,14 @@
 """Do memory, open files or threads grow over thousands of runs in one process?
 
-    python benchmarks/soak.py [--runs 10000] [--device cpu|cuda] [--vertices 300]
+    python benchmarks/soak.py [--runs 10000] [--device cpu|cuda] [--vertices 300] [--attach 5]
                               [--limit SECONDS] [--out FILE]
 
-Each run reads a file, detects communities (alternately Louvain and Leiden, with 1 and 2 threads),
-compares the labels with those of the first run of its kind, and saves and loads the result; every
-tenth run is interrupted by an error. Samples are taken after equal numbers of runs. Growth is the
-slope of memory over the second half, which starts when caches are full.
+Runs are those of `KINDS`, in turn: detection from a file to saved labels, every fourth of which is
+repeated and interrupted by an error; detection under other options, on a GPU budgets and policies;
+batches of a changing graph, whose communities are followed; algorithms on operators. What each
+returns is compared with what the first run of its kind returned. `--attach` of the runs, at equal
+distances, are a CUDA program that is attached to. Samples are taken after equal numbers of runs.
+Growth is the slope of memory over the second half, which starts when caches are full.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ from common import machine, save
 
 import louvain_um as lu
 from louvain_um.generators import lfr
+from louvain_um.profiling import load
 from louvain_um.results.communities import Communities
 
 SAMPLES = 40
@@ -33,27 +38,121 @@ SAMPLES = 40
 MOST_BYTES_PER_RUN = 64
 """Growth of memory that noise of the allocator explains, in 10,000 runs less than 1 MB."""
 
+OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "cpu": ({"max_size": 20}, {"objective": "cpm", "resolution": 0.01}, {"resolution": 2.0}),
+    "cuda": (
+        {"device_budget": "70%"}, {"device_budget": "50%"}, {"memory": "base"}, {"memory": "adv2"},
+        {"memory": "zero_copy"}, {"max_size": 20}, {"objective": "cpm", "resolution": 0.01},
+    ),
+}  # fmt: skip
+
+BATCHES = 20
+"""Of a changing graph, before another is made."""
+
+PROGRAM = """
+import ctypes
+cuda, device, context, table = ctypes.CDLL("libcuda.so.1"), *(ctypes.c_void_p() for _ in range(3))
+found = ctypes.create_string_buffer(8)
+calls = [
+    cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+    cuda.cuCtxSetCurrent(context), cuda.cuMemAllocManaged(ctypes.byref(table), 1 << 20, 1),
+    cuda.cuMemsetD8_v2(table, 65, 1 << 20), cuda.cuCtxSynchronize(),
+    cuda.cuMemcpyDtoH_v2(found, table, 8), cuda.cuMemFree_v2(table),
+]
+print(found.raw, calls)
+"""
+"""A program that uses CUDA's driver."""
+
 
 class StoppedError(Exception):
     """Raised by an observer in the midst of a run."""
 
 
-def once(run: int, file: Path, saved: Path, device: str, expected: dict[Any, Any]) -> None:
-    """Do one run, and check it."""
-    graph = lu.read_graph(file)
-    method = ("louvain", "leiden")[run % 2]
-    function = getattr(lu, method)
-    result = function(graph, device=device, seed=run % 3, threads=1 + run // 2 % 2)
-    key = method, run % 3
-    if key not in expected:
-        expected[key] = result.labels
-    if not np.array_equal(result.labels, expected[key]):
-        sys.exit(f"run {run} has other labels")
-    result.save(saved, force=True)
-    if Communities.load(saved).modularity != result.modularity:
-        sys.exit(f"run {run} is saved differently")
-    if run % 10 == 0:
-        stop(graph, device)
+class Soak:
+    """What runs use, and what the first of each kind returned."""
+
+    def __init__(self, folder: Path, device: str, vertices: int) -> None:
+        self.device, self.folder = device, folder
+        self.file, self.saved = folder / "g.csv", folder / "result.npz"
+        self.graph = lfr(vertices, seed=1).graph
+        self.expected = dict[Any, Any]()
+        self.runs = Counter[str]()
+        self.problems = dict[str, int]()
+        lu.write_graph(self.file, self.graph)
+        ends = np.random.default_rng(1).integers(0, vertices, (BATCHES, 2, 30))
+        self.batches = [tuple(each) for each in ends]
+
+    def once(self, run: int) -> None:
+        """Do one run, and compare what it returns."""
+        kind, own = KINDS[run % len(KINDS)], run // len(KINDS)
+        key, *values = getattr(self, kind)(own * KINDS.count(kind) + run % KINDS.count(kind))
+        self.runs[kind] += 1
+        found = [np.asarray(each.get() if hasattr(each, "get") else each) for each in values]
+        first = self.expected.setdefault((kind, key), found)
+        if not all(map(np.array_equal, first, found)):
+            self.problems.setdefault(f"{kind} {key} returns other values", run)
+
+    def detect(self, turn: int) -> tuple[Any, ...]:
+        """Read a file, detect, save and load; interrupt every fourth."""
+        graph = lu.read_graph(self.file)
+        method = ("louvain", "leiden")[turn % 2]
+        options = {"seed": turn % 3, "threads": 1 + turn // 2 % 2}
+        result = getattr(lu, method)(graph, device=self.device, **options)
+        result.save(self.saved, force=True)
+        if Communities.load(self.saved).modularity != result.modularity:
+            self.problems.setdefault("a result is saved differently", turn)
+        if turn % 4 == 0:
+            stop(graph, self.device)
+        return (method, turn % 3), result.labels
+
+    def options(self, turn: int) -> tuple[Any, ...]:
+        """Detect under other options; budgets and policies change no label."""
+        choices = OPTIONS[self.device]
+        chosen = choices[turn % len(choices)]
+        places = self.device != "cpu" and chosen.keys() & {"memory", "device_budget"}
+        result = lu.louvain(self.graph, device=self.device, **chosen)
+        return ("places" if places else str(chosen)), result.labels
+
+    def batch(self, turn: int) -> tuple[Any, ...]:
+        """Change a graph, and follow its communities."""
+        if turn % BATCHES == 0:
+            self.changing = lu.DynamicGraph(self.graph, device=self.device)
+            self.tracker = lu.Tracker(self.changing)
+        edges = {"insert": self.batches[turn % BATCHES]}
+        if turn % BATCHES:
+            edges["delete"] = self.batches[turn % BATCHES - 1]
+        found = self.tracker.update(self.changing.apply(**edges))
+        return turn % BATCHES, found.labels, found.ids
+
+    def operators(self, turn: int) -> tuple[Any, ...]:
+        """Run an algorithm."""
+        name = ALGORITHMS[turn % len(ALGORITHMS)]
+        start = {"bfs": (3,), "sssp": (3,), "spmv": (np.ones(self.graph.n_vertices),)}
+        found = getattr(lu, name)(self.graph, *start.get(name, ()), device=self.device)
+        return name, *(found if isinstance(found, tuple) else (found,))
+
+    def attach(self) -> None:
+        """Attach to a program, which prints what it prints alone."""
+        session, alone = self.folder / "session.npz", (sys.executable, "-c", PROGRAM)
+        command = (sys.executable, "-m", "louvain_um", "attach", "-o", session, "--force", "--")
+        first, second = (
+            subprocess.run(words, capture_output=True, text=True, check=False)
+            for words in (alone, (*command, *alone))
+        )
+        turn = self.runs["attach"]
+        if "AAAAAAAA" not in first.stdout or first.stdout not in second.stdout:
+            self.problems.setdefault(f"attached, it prints {second}, alone {first}"[:2000], turn)
+        elif load(session).lifetimes == []:
+            self.problems.setdefault("a session has no allocation", turn)
+        self.runs["attach"] += 1
+
+
+KINDS = ("batch", "operators", "detect", "batch", "operators", "options", "batch", "operators")
+
+ALGORITHMS = (
+    "bfs", "sssp", "connected_components", "minimum_spanning_forest", "pagerank", "triangles",
+    "spmv",
+)  # fmt: skip
 
 
 def stop(graph: lu.Graph, device: str) -> None:
@@ -99,17 +198,19 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--vertices", type=int, default=300)
+    parser.add_argument("--attach", type=int, default=0)
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to end")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     every = max(1, options.runs // SAMPLES)
-    samples, expected = [], dict[Any, Any]()
+    samples = []
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        file, saved = Path(folder, "g.csv"), Path(folder, "result.npz")
-        lu.write_graph(file, lfr(options.vertices, seed=1).graph)
+        soak = Soak(Path(folder), options.device, options.vertices)
         for run in range(options.runs):
-            once(run, file, saved, options.device, expected)
+            if options.attach and run % (options.runs // options.attach) == every // 2:
+                soak.attach()
+            soak.once(run)
             if (run + 1) % every == 0:
                 samples.append({"run": run + 1, **sample(options.device)})
                 if time.perf_counter() - begin > options.limit:
@@ -122,12 +223,18 @@ def main() -> int:
     }
     record = {
         "machine": machine(), "device": options.device, "runs": samples[-1]["run"],
+        "kinds": soak.runs, "problems": soak.problems,
         "seconds": round(time.perf_counter() - begin, 1), "growth_per_run": growth,
         "first": samples[0], "last": samples[-1], "samples": samples,
     }  # fmt: skip
     if options.out:
         save("soak", record, options.out)
-    print({key: record[key] for key in ("runs", "seconds", "growth_per_run", "first", "last")})
+    print(
+        {
+            key: record[key]
+            for key in ("runs", "kinds", "problems", "seconds", "growth_per_run", "first", "last")
+        }
+    )
     flat = all(growth[what] * record["runs"] < 1 for what in ("files", "threads"))
     flat &= growth["objects"] * record["runs"] < 100
     flat &= all(
@@ -135,7 +242,7 @@ def main() -> int:
         for w in growth
         if "bytes" in w
     )
-    return int(not flat)
+    return int(not flat or bool(soak.problems))
 
 
 if __name__ == "__main__":
