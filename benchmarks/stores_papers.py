@@ -8,7 +8,8 @@ Each store takes the same edges, which are made where the graph is (`paper_graph
 `bulk`: all edges, in a random order, in one batch on a graph without any. `build`: the whole graph
 from host memory. Batches, the smallest first, of at most half the edges: random edges are deleted,
 and as many inserted and asked for, and the matrix is multiplied with a vector; of `bal` on a GPU,
-what changed is pushed before. Medians after one that warms up. Then all that `louvain-um
+what changed is pushed before. `computes` and `moves` are the shares of that time in which the GPU
+did so; else it was idle. Medians after one that warms up. Then all that `louvain-um
 stores --also all` measures. The stores must hold the same in the end. `--show` prints the record as
 one table, with what the papers published.
 
@@ -46,6 +47,9 @@ from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import Ends
 from louvain_um.dynamic.stores import STORES, options_of
 from louvain_um.graph.graph import Graph
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.sources.cupti import Cupti
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
 UPDATES = (
     "pages:update=vertex", "pages:order=sorted", "pages:update=thread", "pages:update=warp",
@@ -137,16 +141,52 @@ def seconds(there: Any, call: Callable[..., Any], *args: Any, **options: Any) ->
     return time.perf_counter() - since
 
 
+class Busy:
+    """Shares of the time in which a GPU computes and moves data, by what CUPTI records."""
+
+    def __init__(self, device: str) -> None:
+        self.source = None if device == "cpu" else Cupti(counters=False)
+        self.since = 0.0
+
+    def begin(self, *, warm: bool) -> None:
+        """Start to record, once what comes first is over."""
+        if not warm or self.source is None:
+            return
+        try:
+            self.source.start(SessionClock())
+        except SourceUnavailableError as error:
+            print(f"no shares: {error}", flush=True)
+        else:
+            self.since = time.perf_counter()
+
+    def end(self) -> dict[str, float]:
+        """Return the shares; none if nothing was recorded."""
+        if self.source is None or not self.since:
+            return {}
+        taken = time.perf_counter() - self.since
+        self.source.stop()
+        events = self.source.drain(last=True)
+        if events is None:
+            return {}
+        kinds, spent = events.columns["kind"], 1e-9 * events.columns["duration"]
+        copies = Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY
+        return {
+            "computes": float(spent[kinds == Kind.KERNEL].sum() / taken),
+            "moves": float(spent[np.isin(kinds, copies)].sum() / taken),
+        }
+
+
 def batches_on(
     graph: DynamicGraph, case: Case, slow: float, device: str
 ) -> Iterator[dict[str, Any]]:
     """Apply the batches; yield the milliseconds of each size, and of a product after each."""
     x = np.ones(graph.n_vertices)
-    there = graph.device_store
+    there, replica = graph.device_store, getattr(graph._store, "replica", {})
     find: Callable[..., Any] = graph.has_edges if there is None else there.find_there
     for size, steps in case.batches.items():
-        times, moved = [], graph.memory.moved_bytes
+        times, moved, busy = [], graph.memory.moved_bytes, Busy(device)
         for delete, insert in steps:
+            busy.begin(warm=len(times) == 1)
             taken = {
                 "delete_ms": 1e3 * seconds(there, graph.apply, delete=delete),
                 "insert_ms": 1e3 * seconds(there, graph.apply, insert=insert),
@@ -163,6 +203,8 @@ def batches_on(
             **{what: median(taken[what] for taken in kept) for what in kept[0]},
             "bytes_per_arc": graph.memory.bytes_per_arc,
             "moved_bytes": (graph.memory.moved_bytes - moved) / len(times),
+            "device_bytes": sum(array.nbytes for array in replica.values()) or None,
+            **busy.end(),
         }
         if max(times[-1].values()) > 1e3 * slow:
             return
@@ -205,7 +247,8 @@ def measured(
     assert case.contents.setdefault(applied, held) == held, f"{store} holds something else"
     batch = min(args.trials, graph.n_arcs // 4)
     runs = args.runs if graph.n_vertices <= MANY else 1
-    trials = Trials(graph, batch, args.device, 0, runs=runs).run(tuple(TRIALS))
+    chosen = tuple(TRIALS) if batch else ()
+    trials = Trials(graph, batch, args.device, 0, runs=runs).run(chosen)
     return points, {"batch": batch, "runs": runs, **found, **trials}
 
 
@@ -295,7 +338,7 @@ def main() -> None:
     parser.add_argument("--stores", help="by default all that the device has")
     parser.add_argument("--batches", default=BATCHES)
     parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--trials", type=int, default=100_000)
+    parser.add_argument("--trials", type=int, default=100_000, help="edges of a batch; 0: none")
     parser.add_argument("--missing", action="store_true", help="only what the file lacks")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--slow", type=float, default=10)

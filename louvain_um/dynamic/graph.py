@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import numpy as np
@@ -34,6 +34,9 @@ from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Budget, Options
+
+if TYPE_CHECKING:
+    from louvain_um.dynamic.stores.attributes import Attributes
 
 
 class DynamicGraph:
@@ -575,6 +578,14 @@ class DynamicGraph:
     def device_budget(self) -> int | None:
         """Bytes that the graph may hold; None if there is no limit."""
         return self._budget.nbytes
+
+    @property
+    def attributes(self) -> Attributes:
+        """Attributes of edges and vertices, which the store `bal` has."""
+        found: Attributes | None = getattr(self._store, "attributes", None)
+        if found is None:
+            raise OptionError("store", self._store.name, "use store='bal', which has attributes")
+        return found
 
     @property
     def _store(self) -> Store:

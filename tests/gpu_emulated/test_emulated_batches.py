@@ -10,7 +10,7 @@ from louvain_um.dynamic.batches import device_batch
 from louvain_um.dynamic.declared import DynamicSize, declare
 from louvain_um.dynamic.stores import DEVICE_STORES
 from louvain_um.dynamic.stores.rows import LEAST_FREE
-from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, LONG_ROW
 from tests.dynamic.test_stores import few_hubs
 from tests.gpu_emulated.emulated_device import Emulated, on_device
@@ -356,3 +356,58 @@ def test_a_replica_is_sent_what_changed(library, store, weighted):
                     left -= held.width
                     at = int(view.targets[at + held.width]) * held.words if left > 0 else 0
             assert rows[0] == rows[1] == sorted(rows[0])
+
+
+@pytest.mark.parametrize("store", ["bal:block=2", "bal:block=16:order=sorted"])
+def test_attributes_follow_edges_to_the_replica(library, store):
+    n, rng, model, heights = 300, np.random.default_rng(1), {}, np.zeros(300, np.int32)
+    g = DynamicGraph(n, store=store)
+    g._store.device = Emulated(library, 1)
+    for count in (900, 5, 400, 0, 2000, 1):
+        u, v = rng.integers(0, n, (2, count))
+        change = g.apply(insert=(u, v), delete=(v[::3], u[::3]))
+        for a, b, after in zip(change.u.tolist(), change.v.tolist(), change.after, strict=True):
+            model.pop((a, b), None)
+            if after and a != b:
+                model[a, b] = 0.0
+        if count == 0:
+            g.compact()
+        edges = list(model)[:: 1 + len(model) // 7] if count else []
+        values = rng.random(len(edges))
+        model |= zip(edges, values.tolist(), strict=True)
+        if edges:
+            g.attributes.edit("length", values, *np.array(edges)[:, ::-1].T)
+        heights[u[:3]] = count
+        g.attributes.edit("height", np.int32(count), u[:3])
+        before = g.memory.moved_bytes
+        view = g.linked_device_view()
+        there = g.attributes.arrays(device=True)
+        moved = g.memory.moved_bytes - before
+        assert count not in (1, 5) or moved < 0.2 * sum(a.nbytes for a in g._store.replica.values())
+        for arrays in (there, g.attributes.arrays()):
+            assert np.array_equal(arrays[1], heights)
+        found, words, width = {}, g._store.words, g._store.width
+        for vertex in range(n):
+            at, left = int(view.begins[vertex]), int(view.ends[vertex] - view.begins[vertex])
+            for k in range(left):
+                found[vertex, int(view.targets[at + k % width])] = float(there[0][at + k % width])
+                if k % width == width - 1 and k + 1 < left:
+                    at = int(view.targets[at + width]) * words
+        both = model | {(b, a): value for (a, b), value in model.items()}
+        assert found == both
+
+
+def test_attributes_that_there_cannot_be_are_refused():
+    g = DynamicGraph(4, store="bal")
+    g.apply(insert=([0, 1], [1, 2]))
+    g.attributes.edit("length", 2, [0], [1])
+    for error, given, told in (
+        (GraphError, ("length", 1, [0, 0], [1, 3]), "not in the graph; insert it"),
+        (GraphError, ("height", 1, [4]), "0 … 3"), (GraphError, ("height", 1, [[0]]), "dimension"),
+        (OptionError, ("length", 1, [0]), "must be another"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=told):
+            g.attributes.edit(*given)
+    assert [array.sum() for array in g.attributes.arrays()] == [4]
+    with pytest.raises(OptionError, match="use store='bal'"):
+        _ = DynamicGraph(3).attributes

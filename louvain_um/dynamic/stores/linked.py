@@ -11,6 +11,7 @@ from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import linked as kernels
 from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, Taken
 from louvain_um.cpu.walk import blocks_of
+from louvain_um.dynamic.stores.attributes import Attributes
 from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, Pages, Vine
 from louvain_um.dynamic.stores.free_blocks import FreeBlocks
 from louvain_um.dynamic.stores.store import (
@@ -182,7 +183,7 @@ class LinkedStore(Blocks):
 
     @property
     def _rows(self) -> LinkedRows:
-        arrays = (array.items for array in self._by_row)
+        arrays = (array.items for array in self._by_row[:5])
         weights = EMPTY_U32 if self._weights is None else self._weights
         pool = self._targets, weights, self.width, self.words, self.tree, self.policy
         return LinkedRows._make((*arrays, *pool))
@@ -271,6 +272,8 @@ class VineStore(Vine, LinkedStore):
 class BalStore(Bal, LinkedStore):
     """Blocks in host memory, chained both ways; those written to are pushed to a replica.
 
+    `attributes` has the attributes of edges, which are pushed with their blocks, and of vertices.
+
     Parameters
     ----------
     device : louvain_um.dynamic.stores.on_device.pools.Device, optional
@@ -281,40 +284,66 @@ class BalStore(Bal, LinkedStore):
         self, rows: Compressed, threads: int, budget: int | None, device: Any = None,
         share: float | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        self.device, self.replica = device, dict[str, Any]()
+        self.device, self.replica = device, dict[Any, Any]()
         self.changed: list[U32] = []
+        self.attributes = Attributes(self)
         super().__init__(rows, threads, budget, **options)
 
     def commit(self, changes: ArcChanges, reserved: Taken) -> None:
         """Merge the changes into the touched rows."""
-        super().commit(changes, reserved)
+        with self.attributes.moving(changes.rows):
+            super().commit(changes, reserved)
         if self.device is not None:
             self.changed.append(changes.rows)
 
-    def push(self) -> dict[str, Any]:
+    def compact(self) -> None:
+        """Fill the blocks anew in the order of the vertices, without gaps or free blocks."""
+        with self.attributes.moving(np.arange(len(self._live.items), dtype=np.uint32)):
+            super().compact()
+        self.replica.clear()  # all rows have moved
+
+    @property
+    def _by_row(self) -> tuple[Growing[Any], ...]:
+        return *super()._by_row, *self.attributes.of_vertices.values()
+
+    def _sort(self, chosen: U32) -> None:
+        with self.attributes.moving(chosen):
+            super()._sort(chosen)
+
+    def _grow_pool(self, count: int) -> None:
+        super()._grow_pool(count)
+        self.attributes.hold()
+
+    def push(self) -> dict[Any, Any]:
         """Send the rows and blocks changed since the last call to the device; return all there.
 
         `moved_bytes` counts what is sent. A replica that is too small is sent anew.
         """
-        begins, ends, *pool = self.walked()[:4]
-        blocks = np.flatnonzero(self.dirty[: self.held_blocks])
-        rows = np.unique(np.concatenate([EMPTY_U32, *self.changed]))
-        host = {"begins": begins, "lengths": ends - begins}
-        host |= {"targets": pool[0].reshape(-1, self.words)}
-        if self._weights is not None:
-            host["weights"] = pool[1].reshape(-1, self.words)
-        for name, values in host.items():
-            held, changed = (
-                self.replica.get(name),
-                rows if name in ("begins", "lengths") else blocks,
-            )
-            if held is None or held.shape != values.shape or held.dtype != values.dtype:
-                self.replica[name] = self.device.xp.asarray(values).copy()
-                self.moved_bytes += values.nbytes
-            elif len(changed):
-                sent = values[changed]
-                held[self.device.xp.asarray(changed)] = self.device.xp.asarray(sent)
-                self.moved_bytes += sent.nbytes + changed.nbytes
+        begins, ends, targets, weights, *_ = self.walked()
+        attributes = self.attributes
+        by_block: dict[Any, Any] = {
+            "targets": targets,
+            "weights": weights if self.weighted else None,
+        }
+        by_block |= {("edges", name): array.items for name, array in attributes.of_edges.items()}
+        by_row: dict[Any, Any] = {"begins": begins, "lengths": ends - begins}
+        by_row |= {("vertices", name): each.items for name, each in attributes.of_vertices.items()}
+        parts = (
+            (by_block, np.flatnonzero(self.dirty[: self.held_blocks]), (-1, self.words)),
+            (by_row, np.unique(np.concatenate([EMPTY_U32, *self.changed])), (-1,)),
+        )
+        for arrays, changed, shape in parts:
+            for key, array in arrays.items():
+                if array is None:
+                    continue
+                values, held = array.reshape(shape), self.replica.get(key)
+                if held is None or held.shape != values.shape or held.dtype != values.dtype:
+                    self.replica[key] = self.device.xp.asarray(values).copy()
+                    self.moved_bytes += values.nbytes
+                elif len(changed):
+                    sent = values[changed]
+                    held[self.device.xp.asarray(changed)] = self.device.xp.asarray(sent)
+                    self.moved_bytes += sent.nbytes + changed.nbytes
         self.dirty[:] = 0
         self.changed.clear()
         return self.replica
