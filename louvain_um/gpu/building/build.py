@@ -86,6 +86,24 @@ class Integers:
     notes: tuple[str, ...] = ()
 
 
+class RawRows(NamedTuple):
+    """Rows with repetition: where they begin, and degrees, loops and counts of what is left."""
+
+    begins: Any
+    degrees: Any
+    loops: Any
+    counts: Any
+
+
+class RowSpan(NamedTuple):
+    """Rows `low` to `end` - 1: their targets, and their weights or None."""
+
+    low: int
+    end: int
+    targets: Any
+    sums: Any
+
+
 class LongRowError(Exception):
     """A row that is longer than what may be in memory at a time."""
 
@@ -223,6 +241,7 @@ class Builder:
             raise LongRowError
         n_loops = int(self._read(counts)["loops"])
         loops = xp.zeros(n, np.uint64) if n_loops else None
+        rows = RawRows(raw, degrees, loops, counts)
         parts: list[tuple[Any, Any]] = []
         low = written = 0
         while low < n:
@@ -235,9 +254,7 @@ class Builder:
                 self._launch(
                     "scatter_ends", len(u), u, v, weights, *bounds, raw, degrees, targets, sums
                 )
-            kept = self._sorted(
-                low, high, raw, degrees, loops, targets, sums, counts, summing=summing
-            )
+            kept = self._sorted(rows, RowSpan(low, high, targets, sums), summing=summing)
             if high - low < n:  # one of several spans
                 assert fetched is not None
                 targets = fetched(targets[:kept])
@@ -272,40 +289,31 @@ class Builder:
             n_loops=n_loops,
         )
 
-    def _sorted(
-        self,
-        low: int,
-        span_end: int,
-        raw: Any,
-        degrees: Any,
-        loops: Any,
-        targets: Any,
-        sums: Any,
-        counts: Any,
-        *,
-        summing: bool,
-    ) -> int:
+    def _sorted(self, rows: RawRows, span: RowSpan, *, summing: bool) -> int:
         """Sort rows of a span, without repetition; return how many arcs they have then."""
-        xp, written, first = self.xp, 0, int(raw[low])
-        while low < span_end:
-            high = min(self._range_end(raw, low, self.range_arcs), span_end)
+        xp, raw, low, written = self.xp, rows.begins, span.low, 0
+        first = int(raw[low])
+        while low < span.end:
+            high = min(self._range_end(raw, low, self.range_arcs), span.end)
             begin, end = int(raw[low]) - first, int(raw[high]) - first
             if end > begin:
                 keys = xp.empty(end - begin, np.uint64)
                 bounds = np.int64(low), np.int64(high)
-                self._launch_of(len(keys), "row_keys", *bounds, raw, targets[begin:end], keys)
+                self._launch_of(len(keys), "row_keys", *bounds, raw, span.targets[begin:end], keys)
                 # Rows only become shorter: what is overwritten has been read.
-                out = targets[written:], degrees, loops, self.partials, counts
-                if sums is None:
+                out = span.targets[written:], rows.degrees, rows.loops, self.partials, rows.counts
+                if span.sums is None:
                     keys.sort()
                     self._launch("keep_arcs", len(keys), keys, bounds[0], *out)
                 else:
-                    unique, merged = self._merged(keys, sums[begin:end], counts, summing=summing)
+                    unique, merged = self._merged(
+                        keys, span.sums[begin:end], rows.counts, summing=summing
+                    )
                     self._launch(
                         "keep_weighted", len(unique), unique, merged, bounds[0], out[0],
-                        sums[written:], *out[1:],
+                        span.sums[written:], *out[1:],
                     )  # fmt: skip
-                written += int(self._read(counts)["kept"])
+                written += int(self._read(rows.counts)["kept"])
             low = high
         return written
 

@@ -56,21 +56,11 @@ def rows_made_on(options: Options) -> Iterator[None]:
     if "louvain_um.gpu.engine" not in sys.modules:
         in_background(_import_engine)
 
-    def compress(
-        u: NDArray[np.uint32],
-        v: NDArray[np.uint32],
-        weights: NDArray[np.int64] | None,
-        n: int,
-        *,
-        summing: bool,
-        threads: int,
-    ) -> rows.Rows:
-        made = None
-        if len(u) >= LEAST_EDGES:
-            made = _made_there(
-                device, budget.nbytes, u, v, weights, n, summing=summing, threads=threads
-            )
-        return made or rows.compress(u, v, weights, n, summing=summing, threads=threads)
+    def compress(*edges: Any, **how: Any) -> rows.Rows:
+        """Make rows as `rows.compress` does, on the device if it can."""
+        many = len(edges[0]) >= LEAST_EDGES
+        made = _made_there(device, budget.nbytes, *edges, **how) if many else None
+        return made or rows.compress(*edges, **how)
 
     try:
         with rows_made_by(compress):
