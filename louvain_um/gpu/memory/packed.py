@@ -16,7 +16,7 @@ keep their order, and offsets take 4 bytes (`sorts`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,26 +99,46 @@ class Packed:
     weights: NDArray[np.uint16] | None
 
 
+class SourceRows(NamedTuple):
+    """A graph's rows, their vertices in the order in which they are packed, and where each begins.
+
+    Without vertices, rows keep their order.
+    """
+
+    offsets: Any
+    targets: Any
+    order: Any
+    begins: Any
+
+
+class BlockLayout(NamedTuple):
+    """Rows, their packed offsets, and each block's smallest target and bytes a target."""
+
+    rows: SourceRows
+    placed: Any
+    bases: Any
+    widths: Any
+
+
 class Packer:
     """Packs a graph, and knows before how many bytes that takes."""
 
     def __init__(self, graph: Any) -> None:
         self.graph = graph
         self.arrays: tuple[Any, Any] | None = None
-        self.found: dict[bool, tuple[Any, ...]] = {}
+        self.found: dict[bool, BlockLayout] = {}
 
     def target_bytes(self, *, sort: bool) -> float:
         """Return the bytes of a packed target, on average; rows are sorted or not."""
-        widths = self._blocks(sort)[-1]
-        lines = int(widths.sum(dtype=np.int64))
+        lines = int(self._blocks(sort).widths.sum(dtype=np.int64))
         return float(lines * LINE_BYTES / max(self.graph.n_arcs, 1))
 
     def pack(self, *, sort: bool) -> Packed:
         """Return the graph in fewer bytes."""
         from louvain_um.core.parallel import default_threads, run
 
-        placed, order, begins, bases, widths = self._blocks(sort)
-        offsets, targets = self._on_host()
+        rows, placed, bases, widths = self._blocks(sort)
+        offsets, targets = rows.offsets, rows.targets
         lines = np.zeros(len(bases) + 1, np.uint32)
         np.cumsum(widths, out=lines[1:])
         own = lines.astype(np.int64) << LINE_BITS
@@ -134,8 +154,7 @@ class Packer:
             packed = targets  # as it is
         else:
             packed = np.zeros(int(lines[-1]) * LINE_BYTES // 4, np.uint32)
-            rows = offsets, targets, order, begins
-            run(pack_blocks, threads, np.zeros(1, np.int64), *rows, own, packed.view(np.uint8))
+            run(pack_blocks, threads, np.zeros(1, np.int64), rows, own, packed.view(np.uint8))
         weights = on_host(self.graph.weights)
         if weights is not None:
             short = np.empty(len(weights), np.uint16)
@@ -143,8 +162,8 @@ class Packer:
         self.arrays, self.found = None, {}
         return Packed(placed, heads, lines, packed, short)
 
-    def _blocks(self, sort: bool) -> tuple[Any, ...]:
-        """Return offsets, the rows in order and their begins, and each block's base and width."""
+    def _blocks(self, sort: bool) -> BlockLayout:
+        """Return how blocks of targets are packed, if rows are sorted or if they are not."""
         if sort in self.found:
             return self.found[sort]
         from louvain_um.core.parallel import default_threads, run
@@ -156,12 +175,12 @@ class Packer:
             placed, order, begins = offsets.astype(np.uint32), np.empty(0, np.uint32), offsets
         blocks = -(-len(targets) // PACKED_ARCS)
         bases, widths = np.zeros(blocks, np.uint32), np.zeros(blocks, np.uint8)
-        rows = offsets, targets, order, begins
-        run(measure_blocks, default_threads(), np.zeros(1, np.int64), *rows, bases, widths)
+        rows = SourceRows(offsets, targets, order, begins)
+        run(measure_blocks, default_threads(), np.zeros(1, np.int64), rows, bases, widths)
         most = most_bytes(self.graph.n_vertices)
         if widths.sum(dtype=np.int64) * LINE_BYTES > WORTH * most * len(targets):
             bases[:], widths[:] = 0, most  # all alike: without heads
-        self.found[sort] = placed, order, begins, bases, widths
+        self.found[sort] = BlockLayout(rows, placed, bases, widths)
         return self.found[sort]
 
     def _on_host(self) -> tuple[Any, Any]:
@@ -235,17 +254,10 @@ def place_rows(
 
 @kernel()
 def measure_blocks(
-    t: int,
-    threads: int,
-    taken: Any,
-    offsets: Any,
-    targets: Any,
-    order: Any,
-    begins: Any,
-    bases: Any,
-    widths: Any,
+    t: int, threads: int, taken: Any, rows: SourceRows, bases: Any, widths: Any
 ) -> None:
     """Find the smallest target of each block, and the bytes that its targets take less that."""
+    offsets, targets, order, begins = rows
     blocks, arcs = len(bases), begins[len(begins) - 1]
     first = take(taken, BLOCKS_AT_ONCE)
     while first < blocks:
@@ -271,18 +283,9 @@ def measure_blocks(
 
 
 @kernel()
-def pack_blocks(
-    t: int,
-    threads: int,
-    taken: Any,
-    offsets: Any,
-    targets: Any,
-    order: Any,
-    begins: Any,
-    heads: Any,
-    parts: Any,
-) -> None:
+def pack_blocks(t: int, threads: int, taken: Any, rows: SourceRows, heads: Any, parts: Any) -> None:
     """Write the bytes of targets of blocks that no other thread took, as their heads say."""
+    offsets, targets, order, begins = rows
     blocks, arcs = len(heads) - 1, begins[len(begins) - 1]
     first = take(taken, BLOCKS_AT_ONCE)
     while first < blocks:
