@@ -276,7 +276,7 @@ class BalStore(Bal, LinkedStore):
 
     Parameters
     ----------
-    device : louvain_um.dynamic.stores.on_device.pools.Device, optional
+    device : louvain_um.gpu.dynamic.pool.Device, optional
         Where the replica is; it has the host's blocks at the same places.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -34,8 +35,38 @@ class GrowingMemory(Protocol):
         """Bytes that are on the device."""
 
 
-class PoolDevice(Protocol):
-    """What a pool needs of a device."""
+class Device(Protocol):
+    """Arrays and kernels: CuPy and a GPU, or NumPy and emulated kernels."""
+
+    xp: Any
+    maps: bool
+    """Whether memory of the host can lie behind the device's."""
+
+    def threads(self, source: str, kernel: str, types: str = "") -> int:
+        """Return how many threads of a kernel are resident at once, at most."""
+
+    def launch(
+        self, source: str, kernel: str, types: str, items: int, *args: Any, front: str = ""
+    ) -> None:
+        """Run a kernel, with a text before its source, by a thread per item if all are resident."""
+
+    def address(self, array: Any) -> int:
+        """Return where an array is; 0 for None."""
+
+    def clear(self, array: Any) -> None:
+        """Fill an array with zero bytes."""
+
+    def get(self, array: Any) -> Any:
+        """Copy to the host."""
+
+    def read(self, array: Any) -> Any:
+        """Copy a few bytes to the host; they are valid until the next call."""
+
+    def free_bytes(self) -> int:
+        """Return how much of the device's memory is free."""
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Turn what the arrays' library raises within a block into errors of this package."""
 
     def room(self, name: str, most: int | None) -> GrowingMemory:
         """Return memory that grows, to `most` bytes or as far as the device reaches."""
@@ -50,7 +81,7 @@ class PoolDevice(Protocol):
 class Pool:
     """Targets, and weights at the same places, if there are any."""
 
-    def __init__(self, device: PoolDevice, dtypes: Sequence[Any], most: int | None) -> None:
+    def __init__(self, device: Device, dtypes: Sequence[Any], most: int | None) -> None:
         self.device, self.dtypes = device, [np.dtype(dtype) for dtype in dtypes]
         self.item = sum(dtype.itemsize for dtype in self.dtypes)
         self.places = 0

@@ -22,9 +22,8 @@ from louvain_um.dynamic.ouroboros import (
     Ouroboros,
     most_chunks,
 )
-from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, with_free
-from louvain_um.dynamic.stores.on_device.store import RebuiltOnDevice
+from louvain_um.dynamic.stores.on_device.store import UNLIMITED, RebuiltOnDevice
 from louvain_um.dynamic.stores.ouro_heap import HeapShape
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, RowLengths

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.cpu.dynamic.contiguous import CAPACITIES, capacities_for
-from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
-from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
+from louvain_um.dynamic.stores.on_device.store import UNLIMITED, DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, RowLengths
 from louvain_um.gpu.dynamic.batch_arrays import batch_struct, long_rows

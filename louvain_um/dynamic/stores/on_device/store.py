@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.cpu.dynamic.contiguous import NO_PAGE
-from louvain_um.dynamic.stores.on_device.pools import UNLIMITED, Device, DevicePools
-from louvain_um.dynamic.stores.store import I64, U32, Compressed, RowLengths
+from louvain_um.dynamic.stores.store import I64, ROW_BYTES, U32, Compressed, RowLengths, afford
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS
-from louvain_um.gpu.dynamic.pool import Pool
+from louvain_um.gpu.dynamic.pool import Device, Pool
 from louvain_um.gpu.runtime.structs import packing
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.batch import Limits
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
+
+
+UNLIMITED: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ OF_VERTICES: Final = {
 """Arrays with so many words for each vertex, and what these are at first."""
 
 
-class DeviceStore(DevicePools, ABC):
+class DeviceStore(ABC):
     """Rows of arcs on a device, wherever a subclass puts them.
 
     Also the loops and degrees of its vertices, and which are alive: `hold_vertices` gives them.
@@ -77,6 +79,13 @@ class DeviceStore(DevicePools, ABC):
     """Whether rows are in linked blocks."""
     on_device_alone: ClassVar[bool] = False
     """Whether arcs cannot go to the host: what does not fit the device is refused."""
+    paged: ClassVar[bool]
+    device: Device
+    share: float | None
+    pool: Pool | None
+    spare: Pool | None
+    targets: Any
+    weights: Any
     spans: Any
     live: Any
     """Arcs of each row, if its span counts gaps, too; else None."""
@@ -278,6 +287,7 @@ class DeviceStore(DevicePools, ABC):
 
     def rows(self) -> None:
         """Return None: the rows are not in host memory."""
+        return None
 
     def device_rows(self) -> tuple[Any, Any, Any]:
         """Return offsets, targets and weights of compressed rows, on the device."""
@@ -324,6 +334,88 @@ class DeviceStore(DevicePools, ABC):
         self.frontier, self.free_arcs = built.frontier, 0
         self.n_arcs += gained
         self.moved_bytes += self.live_bytes
+
+    # Its memory.
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the arcs themselves."""
+        return self._bytes(self.n_arcs)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the pool up to its frontier."""
+        return self._bytes(self.frontier)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of begins, ends and classes."""
+        return ROW_BYTES * len(self.alive)
+
+    @property
+    def types(self) -> str:
+        """Template arguments of the kernels that run on the store."""
+        if self.weights is None:
+            return "Unweighted"
+        return "u32" if self.weights.dtype == np.uint32 else "u64"
+
+    def _bytes(self, arcs: int, weights: Any = None) -> int:
+        weights = self.weights if weights is None else weights
+        return arcs * (4 if weights is None else 4 + weights.dtype.itemsize)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of the pool, up to its frontier, that lie on the host."""
+        if self.pool is None or not self.pool.on_host:
+            return 0
+        return max(0, self.held_bytes - self.pool.on_device)
+
+    def free_spare(self) -> None:
+        """Free the memory that waits for the next rebuild: something else comes first."""
+        self.spare = None
+
+    def _here(self) -> int:
+        """Return bytes of the device that pools may take."""
+        if self.share is None or (self.budget is None and self.share == 1):
+            return UNLIMITED  # what is beyond the budget has been refused
+        if self.budget is None:
+            return 0
+        return int(self.share * max(0, self.budget - self.row_bytes))
+
+    def _afford(self, arcs: int, weights: Any) -> None:
+        """Raise a MemoryBudgetError if a pool of so many arcs is beyond the budget."""
+        if self.share is None:  # else the host takes what is beyond it
+            afford(self.budget, self._bytes(arcs, weights), self.row_bytes)
+
+    def _widen(self, batch: Any) -> None:
+        """Make room for weights beyond 32 bits."""
+        if self.weights.dtype == np.uint64:
+            return
+        self._afford(2 * self.frontier, self.xp.empty(0, np.uint64))
+        wide = self._new_pool(self.frontier, np.uint64)
+        targets, weights = wide.arrays
+        # By kernels: CUDA's own copies stop where the host's memory begins.
+        self.xp.add(self.targets[: self.frontier], 0, out=targets[: self.frontier])
+        self.xp.add(self.weights[: self.frontier], 0, out=weights[: self.frontier])
+        self.pool, self.spare = wide, None
+        self.targets, self.weights = targets, weights
+        batch.set(targets=self.device.address(targets), weights=self.device.address(weights))
+
+    def _new_pool(self, places: int, weights: Any, here: int | None = None) -> Pool:
+        """Return another pool, at most `here` bytes of it on the device."""
+        dtypes = [np.dtype(kind) for kind in (np.uint32, weights) if kind is not None]
+        pool, self.spare = self.spare, None
+        if pool is None or pool.dtypes != dtypes:
+            pool = Pool(self.device, dtypes, self.budget if self.share is None else None)
+        if here is None:
+            held = self.pool.on_device if self.share is not None and self.pool else 0
+            here = max(0, self._here() - held)
+        pool.grow(places, here)
+        return pool
+
+    def _arrays(self, pool: Pool) -> tuple[Any, Any]:
+        """Return targets and weights of a pool."""
+        return pool.arrays[0], pool.arrays[1] if len(pool.arrays) > 1 else None
 
 
 def _unsigned(weights: Any) -> Any:
