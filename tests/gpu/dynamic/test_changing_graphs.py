@@ -224,6 +224,21 @@ def test_algorithms_walk_linked_rows(place, store, weighted, monkeypatch):
         assert there.digest() == host.digest()
 
 
+@pytest.mark.parametrize("store", ["bal", "bal:block=2"])
+def test_attributes_are_on_the_replica(place, store):
+    n, rng = 500, np.random.default_rng(3)
+    graph = place.graph(n, store)
+    for count in (4000, 20, 900):
+        graph.apply(insert=(u := rng.integers(0, n, count), v := (u + 1 + u % 7) % n))
+        graph.attributes.edit("length", rng.random(9), u[-9:], v[-9:])
+        graph.attributes.edit("height", np.arange(9), u[:9])
+        graph.apply(delete=(u[::3], v[::3]))
+        here, there = graph.attributes.arrays(), graph.attributes.arrays(device=True)
+        get = graph._store.device.get
+        assert [get(array).tolist() for array in there] == [array.tolist() for array in here]
+        assert here[0].any()
+
+
 def test_scenarios_end_alike(gpu):
     scenario = scenarios.planted(2000, change="merge", batch=40, steps=30, seed=4)
     graphs = [DynamicGraph(scenario.initial, device=device) for device in ("cpu", "cuda")]
