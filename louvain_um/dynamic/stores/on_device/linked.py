@@ -334,17 +334,8 @@ class DeviceLinked(Blocks, DeviceStore):
         self.ring, self.queue = ring, xp.asarray(state.view(np.uint8))
 
 
-class DeviceBump(Bump, DeviceLinked):
-    """aimGraph on a device."""
-
-
-class DevicePages(Pages, DeviceLinked):
-    """faimGraph on a device."""
-
-
-class DeviceVine(Vine, DeviceLinked):
-    """GraphVine on a device."""
-
-
-STORES: Final = {kind.name: kind for kind in (DeviceBump, DevicePages, DeviceVine)}
+STORES: Final = {
+    kind.name: type(f"Device{kind.__name__}", (kind, DeviceLinked), {"__doc__": kind.__doc__})
+    for kind in (Bump, Pages, Vine)
+}
 """The stores by name."""
