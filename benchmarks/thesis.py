@@ -21,7 +21,7 @@ from common import machine, save
 
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.access.plans import peak_of
-from louvain_um.profiling.sweep.parsing import parse_policies
+from louvain_um.profiling.sweep.points import parse_policies
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.results import gains
 from louvain_um.profiling.sweep.run import Settings, sweep

@@ -26,7 +26,6 @@ from louvain_um.placement.machine.profiles import load_machine, machine_for
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
-from louvain_um.placement.program.accesses import Accesses
 from louvain_um.placement.program.backends import Declarations, Slot
 from louvain_um.placement.program.device_backend import backend_of
 from louvain_um.placement.program.feedback import (
@@ -37,7 +36,7 @@ from louvain_um.placement.program.feedback import (
     with_time,
 )
 from louvain_um.placement.program.plan import ProgramPlan, plan_program
-from louvain_um.placement.program.program import Phase, Program, ProgramArray
+from louvain_um.placement.program.program import Accesses, Phase, Program, ProgramArray
 
 
 class Placer:

@@ -23,8 +23,7 @@ from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
 from louvain_um.placement.model.forecast import Forecast, corrected, forecast
 from louvain_um.placement.model.remaining import Found, Remaining, TimeRange, time_range
 from louvain_um.placement.model.workload import ONE_RUN, UNTIL_NOTHING, Course, Workload
-from louvain_um.placement.policy.auto import choose
-from louvain_um.placement.policy.candidates import Candidate, Form, Request, best_of, candidate
+from louvain_um.placement.policy.auto import Candidate, Form, Request, best_of, candidate, choose
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.reasons import Reason, explain, notes, refusal
 from louvain_um.placement.units import seconds as readable

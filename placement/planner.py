@@ -11,7 +11,7 @@ from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.workload import Facts, work_for
 from louvain_um.placement.plan import Plan, plan_for
-from louvain_um.placement.policy.candidates import Declared, Request
+from louvain_um.placement.policy.auto import Declared, Request
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 

@@ -30,7 +30,7 @@ from louvain_um.placement.model.cost import (
 )
 from louvain_um.placement.model.forecast import coming
 from louvain_um.placement.model.workload import Workload
-from louvain_um.placement.policy.candidates import Candidate, Request
+from louvain_um.placement.policy.auto import Candidate, Request
 from louvain_um.placement.policy.policy import AUTO, Placement
 from louvain_um.placement.units import seconds, size
 

@@ -23,11 +23,19 @@ from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.copies import initialise as initialise_parts
 from louvain_um.placement.model.cost import Estimate
 from louvain_um.placement.policy.policy import Kind, Placement
-from louvain_um.placement.program.accesses import Access, Atomic, Gather, Stream, check_share
 from louvain_um.placement.program.backends import HostArray, Slot, plain
 from louvain_um.placement.program.cost import Pages, ProgramCost
 from louvain_um.placement.program.device_backend import Owner, backend_of, owner_of
-from louvain_um.placement.program.program import Phase, Program, ProgramArray
+from louvain_um.placement.program.program import (
+    Access,
+    Atomic,
+    Gather,
+    Phase,
+    Program,
+    ProgramArray,
+    Stream,
+    check_share,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from louvain_um.profiling.facade import Session, import_nsys, load
-    from louvain_um.profiling.record.jupyter import load_ipython_extension
-    from louvain_um.profiling.record.profiler import profile, recording
+    from louvain_um.profiling.record.profiler import load_ipython_extension, profile, recording
 
 _HOME_OF = {
     "Session": "facade",

@@ -130,8 +130,7 @@ def _settings(
 ) -> Settings:  # fmt: skip
     from louvain_um.profiling.access.plans import peak_of
     from louvain_um.profiling.simulator import Driver
-    from louvain_um.profiling.sweep.parsing import parse_policies, rates_of
-    from louvain_um.profiling.sweep.points import Settings, places_of
+    from louvain_um.profiling.sweep.points import Settings, parse_policies, places_of, rates_of
 
     own = subjects[0].record if isinstance(subjects[0].graph, Program) else None
     machines = _listed("machine", machine)

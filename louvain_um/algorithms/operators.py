@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.algorithms.functors import Cuda, Functor, taken
-from louvain_um.algorithms.graphs import converted, device_rows_of, rows_of
+from louvain_um.algorithms.programs import converted, device_rows_of, rows_of
 from louvain_um.cpu.algorithms.functors import atomic_add, atomic_max, atomic_min
 from louvain_um.errors import GraphError, OptionError, check_switch
 

@@ -1,4 +1,4 @@
-"""Where an algorithm runs: its device, and where the rows of its graph and other arrays lie."""
+"""Options of one run of an algorithm, and where it runs: on the CPU, or placed on a device."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from louvain_um.algorithms.graphs import converted, rows_of, rows_there
-from louvain_um.algorithms.programs import program_of, size_of
+from louvain_um.algorithms.programs import converted, program_of, rows_of, rows_there, size_of
 from louvain_um.core import parallel
 from louvain_um.core.compiled import announced
 from louvain_um.events import Event, Observer, ignore, observing

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.algorithms.graphs import vertex_of
+from louvain_um.algorithms.programs import vertex_of
 from louvain_um.algorithms.running import running
 from louvain_um.events import Observer
 from louvain_um.option_signatures import OF_DETECTION, RunValues, takes_options

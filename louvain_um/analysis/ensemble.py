@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.analysis.consensus import certainty, find_consensus
-from louvain_um.analysis.runs import seeds_of
 from louvain_um.api import run
+from louvain_um.core.search import seeds_of
 from louvain_um.errors import warn
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.analysis.runs import seeds_of
 from louvain_um.api import run
-from louvain_um.core.community_sums import community_weights
+from louvain_um.core.numbering import community_weights
+from louvain_um.core.search import seeds_of
 from louvain_um.errors import OptionError
 from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.runtime.device import device_errors, is_several, pick

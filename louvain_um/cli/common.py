@@ -335,7 +335,7 @@ def results_table(rows: Sequence[dict[str, Any]]) -> Any:
 
     Behind modelled ones are their ranges.
     """
-    from louvain_um.cli.tables import new_table
+    from louvain_um.cli.terminal import new_table
     from louvain_um.placement.units import seconds
     from louvain_um.profiling.sweep.sentences import format_rates
 

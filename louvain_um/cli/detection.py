@@ -128,14 +128,14 @@ def summary(
     notes: Iterable[str],
 ) -> dict[str, Any]:
     """Return what ``--json`` prints."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.results.communities import Communities
     from louvain_um.version import __version__
 
     return {
         "schema": 1,
         "version": __version__,
-        "graph": tables.numbers_of(result),
+        "graph": terminal.numbers_of(result),
         "method": result.method,
         **(
             {"objective": result.objective, "value": result.value}
@@ -179,24 +179,24 @@ def show(
     verbose: bool,
 ) -> None:
     """Print the graph, the result and where the labels are."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.results.communities import Communities
     from louvain_um.results.display import count
 
-    console = tables.console()
+    console = terminal.console()
     name = "standard input" if source == "-" else source
     many = count(result.n_vertices, "vertex", "vertices")
     if result.graph is None:
-        size = tables.numbers_of(result)
+        size = terminal.numbers_of(result)
         arcs = "" if size["arcs"] is None else f", {count(size['arcs'], 'arc', 'arcs')}"
         console.print(f"{name}: {many}{arcs}, read by the ranks", soft_wrap=True)
     else:
-        console.print(tables.graph_line(result.graph, name), soft_wrap=True)
+        console.print(terminal.graph_line(result.graph, name), soft_wrap=True)
     show_result(result, compiling, top)
     if verbose:
         console.print()
-        console.print(tables.levels_table(result))
-        for line in tables.cost_lines(result, compiling):
+        console.print(terminal.levels_table(result))
+        for line in terminal.cost_lines(result, compiling):
             console.print(line, soft_wrap=True)
     if not isinstance(result, Communities):
         files = count(len(result.files), "file", "files")
@@ -211,11 +211,11 @@ def show(
 
 def show_result(result: Communities | PartitionedLabels, compiling: float, top: int) -> None:
     """Print the result; `compiling` is the number of seconds to exclude."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.results.communities import Communities
 
-    console = tables.console()
-    console.print(tables.result_line(result, compiling), soft_wrap=True)
+    console = terminal.console()
+    console.print(terminal.result_line(result, compiling), soft_wrap=True)
     if isinstance(result, Communities) and result.n_communities and top:
         console.print()
-        console.print(tables.communities_table(result, console.width, top))
+        console.print(terminal.communities_table(result, console.width, top))

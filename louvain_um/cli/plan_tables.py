@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.cli.tables import console, new_table
+from louvain_um.cli.terminal import console, new_table
 from louvain_um.core.array_spec import STAGES
 from louvain_um.distributed.plan import LARGE
 from louvain_um.graph.limits import MAX_VERTICES

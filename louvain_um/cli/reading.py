@@ -317,7 +317,7 @@ def name_of(source: str) -> str:
 
 def named(graph: Graph, text: str) -> Any:
     """Return the vertex that a text on the command line names."""
-    from louvain_um.algorithms.graphs import vertex_of
+    from louvain_um.algorithms.programs import vertex_of
 
     names = graph.names
     if names is None or names.dtype.kind in "iu":

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from louvain_um.core import headroom
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
+from louvain_um.core.compiled import atomic_add, atomic_load, give_way, kernel
 from louvain_um.core.threads import default_threads as default_threads
 
 PIECE = 1 << 18

@@ -16,9 +16,14 @@ import numpy as np
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
-from louvain_um.cpu.hash_table import (
+from louvain_um.cpu.level import (
     EMPTY,
+    I64,
     PREFETCHED,
+    U32,
+    CpuLevel,
+    Host,
+    Rows,
     Table,
     add,
     bits_for,
@@ -27,7 +32,6 @@ from louvain_um.cpu.hash_table import (
     fetch_row,
     of_thread,
 )
-from louvain_um.cpu.level import I64, U32, CpuLevel, Host, Rows
 from louvain_um.cpu.move import SERIAL_ARCS
 
 CLAIMED = 64

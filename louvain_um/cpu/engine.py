@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.community_sums import add_masses, sum_of_squares
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.ledger import HostAllocator
-from louvain_um.core.numbering import number_by_size
+from louvain_um.core.numbering import add_masses, number_by_size, sum_of_squares
 from louvain_um.core.objective import Problem, Sums, masses_of, problem_of
 from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.level import (

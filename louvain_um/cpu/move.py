@@ -13,14 +13,19 @@ from typing import NamedTuple
 import numpy as np
 
 from louvain_um.core import parallel, rules
-from louvain_um.core.compiled import kernel
+from louvain_um.core.compiled import atomic_add, kernel, prefetch
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.intrinsics import atomic_add, prefetch
 from louvain_um.core.parallel import claim, finish, wait
 from louvain_um.core.rules import GAIN_BITS, SUB_ROUNDS
-from louvain_um.cpu.hash_table import (
+from louvain_um.cpu.level import (
     EMPTY,
+    I64,
     PREFETCHED,
+    U8,
+    U32,
+    CpuLevel,
+    Host,
+    Rows,
     Table,
     add,
     bits_for,
@@ -29,7 +34,6 @@ from louvain_um.cpu.hash_table import (
     fetch_row,
     of_thread,
 )
-from louvain_um.cpu.level import I64, U8, U32, CpuLevel, Host, Rows
 from louvain_um.cpu.rule import (
     ACTIVE,
     Rule,

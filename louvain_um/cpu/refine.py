@@ -13,21 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from louvain_um.core import parallel, rules
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import atomic_add, atomic_load
+from louvain_um.core.compiled import atomic_add, atomic_load, kernel
 from louvain_um.core.parallel import claim, finish, wait
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.cpu import move
-from louvain_um.cpu.hash_table import (
+from louvain_um.cpu.level import (
     EMPTY,
+    I64,
     PREFETCHED,
+    U32,
+    CpuLevel,
+    Host,
     Table,
     add,
     bits_for,
     fetch_row,
     of_thread,
 )
-from louvain_um.cpu.level import I64, U32, CpuLevel, Host
 from louvain_um.cpu.move import claim_size, enqueue
 from louvain_um.cpu.rule import ACTIVE, bucket, rule_of, wins_tie
 

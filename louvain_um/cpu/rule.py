@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from louvain_um.core.community_sums import add_masses
 from louvain_um.core.compiled import kernel
+from louvain_um.core.numbering import add_masses
 from louvain_um.core.objective import Problem
 from louvain_um.core.rules import most_gain
-from louvain_um.cpu.hash_table import EMPTY
-from louvain_um.cpu.level import I64, U8, U32, CpuLevel
+from louvain_um.cpu.level import EMPTY, I64, U8, U32, CpuLevel
 from louvain_um.options import Options
 
 ACTIVE = np.uint8(255)

@@ -16,10 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.archives import DAMAGED
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.compiled import kernel
-from louvain_um.core.plain_data import parse, shown
+from louvain_um.core.plain_data import DAMAGED, parse, shown
 from louvain_um.distributed.communicator import Communicator, version_digest
 from louvain_um.distributed.partition import RankGraph
 from louvain_um.errors import LouvainUmError

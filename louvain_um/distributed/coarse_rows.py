@@ -10,8 +10,7 @@ from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.cpu.aggregate import NewRows
-from louvain_um.cpu.hash_table import EMPTY, Table, add, bits_for, of_thread
-from louvain_um.cpu.level import I64, U32
+from louvain_um.cpu.level import EMPTY, I64, U32, Table, add, bits_for, of_thread
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import cut_by_arcs
 

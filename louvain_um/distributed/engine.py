@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from louvain_um.core.community_sums import add_masses
 from louvain_um.core.hierarchy import MoveStats
+from louvain_um.core.numbering import add_masses
 from louvain_um.core.objective import Problem, Sums, problem_of
 from louvain_um.cpu.engine import CpuEngine, start_next
 from louvain_um.cpu.level import I64, U32, CpuLevel, max_degree

@@ -8,13 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import parallel, rules
-from louvain_um.core.compiled import kernel
+from louvain_um.core.compiled import atomic_add, kernel
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.intrinsics import atomic_add
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.cpu import aggregate
-from louvain_um.cpu.hash_table import Table, of_thread
-from louvain_um.cpu.level import I64, U32, CpuLevel, Host, Rows
+from louvain_um.cpu.level import I64, U32, CpuLevel, Host, Rows, Table, of_thread
 from louvain_um.cpu.move import (
     STAYS,
     Communities,

@@ -15,7 +15,7 @@ from louvain_um.gpu.dynamic.batch_arrays import MOST_LISTED, scratch_places
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
 from louvain_um.gpu.dynamic.pool import SLACK
 from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
-from louvain_um.placement.program.accesses import Accesses
+from louvain_um.placement.program.program import Accesses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,16 +13,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.numbering import distinct
+from louvain_um.core.threads import uninterrupted
 from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows
 from louvain_um.cpu.walk import Blocks
 from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
 from louvain_um.dynamic.batches.changes import EdgeError
-from louvain_um.dynamic.batches.edge_columns import edge_columns
-from louvain_um.dynamic.batches.names import Names, are_names
-from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weights_at
+from louvain_um.dynamic.batches.names import (
+    Names,
+    are_names,
+    edge_columns,
+    graph_of_start,
+    refuse_scale,
+    weights_at,
+)
 from louvain_um.dynamic.change import NO_VERTICES, Change
 from louvain_um.dynamic.contents import Contents, HostContents
 from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices

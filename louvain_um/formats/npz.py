@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from scipy.sparse import csr_array, load_npz
 
 from louvain_um.core import parallel
-from louvain_um.core.archives import array_header
+from louvain_um.core.plain_data import array_header
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.file_types import first_line_of

@@ -20,8 +20,8 @@ from louvain_um.core import atomic_files
 from louvain_um.errors import GraphFormatError, shown
 from louvain_um.formats.edge_list.first_lines import is_word
 from louvain_um.formats.file_types import format_of, require
-from louvain_um.formats.labels.columns import integers_or_texts, objects, typed, writable
 from louvain_um.formats.labels.table import digits
+from louvain_um.formats.labels.text import integers_or_texts, objects, typed, writable
 from louvain_um.graph.export import (
     Attributes,
     all_edges,

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from louvain_um.generators.base import Generated, Weights
-from louvain_um.generators.geometric import geometric
 from louvain_um.generators.lfr import lfr
 from louvain_um.generators.planted import planted, ring_of_cliques
 from louvain_um.generators.rmat import rmat
-from louvain_um.generators.stencil import grid, stencil
+from louvain_um.generators.stencil import geometric, grid, stencil
 
 GENERATORS: Mapping[str, Callable[..., Generated]] = MappingProxyType(
     {

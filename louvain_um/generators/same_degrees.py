@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.community_sums import community_weights
+from louvain_um.core.numbering import community_weights
 from louvain_um.generators.base import WEIGHT_STREAM, stream_key
 from louvain_um.graph.graph import Graph
 

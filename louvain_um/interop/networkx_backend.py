@@ -19,19 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.interop import networkx_algorithms
 from louvain_um.interop.networkx_algorithms import (
+    NAME,
+    ConvertedGraph,
     connected_components,
+    convert_from_nx,
+    convert_to_nx,
     minimum_spanning_edges,
     number_connected_components,
     pagerank,
     single_source_dijkstra_path_length,
     single_source_shortest_path_length,
     triangles,
-)
-from louvain_um.interop.networkx_graph import (
-    NAME,
-    ConvertedGraph,
-    convert_from_nx,
-    convert_to_nx,
     unsuitable,
 )
 

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.community_sums import (
+from louvain_um.core.compiled import kernel
+from louvain_um.core.numbering import (
     community_masses,
+    community_sizes,
     community_weights,
+    dense_uint32,
     sum_of_squares,
 )
-from louvain_um.core.compiled import kernel
-from louvain_um.core.numbering import community_sizes, dense_uint32
 from louvain_um.core.objective import Sums, masses_of, objective_of
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph

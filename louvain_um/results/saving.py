@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
-from louvain_um.core.plain_data import build, parse
+from louvain_um.core.plain_data import build, parse, read_archive
 from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.graph.graph import Graph

@@ -20,8 +20,7 @@ from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.migration.mappings import PageSide
 from louvain_um.placement.migration.room import LEAST_WINDOW, PageBudget, Room
-from louvain_um.placement.migration.shared_span import SharedSpan
-from louvain_um.placement.migration.span import SPARE, Allocation, Copy, Span, sides
+from louvain_um.placement.migration.span import SPARE, Allocation, Copy, SharedSpan, Span, sides
 from louvain_um.placement.policy.policy import Placement
 
 IN_PAGES = Placement("split", 0.5)

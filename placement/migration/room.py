@@ -14,8 +14,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.placement.layout import ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.migration.pages import Pages, page_bytes
-from louvain_um.placement.migration.shared_span import SharedSpan
-from louvain_um.placement.migration.span import Copy, Span
+from louvain_um.placement.migration.span import Copy, SharedSpan, Span
 
 SPARE_COPIES: Final = 8
 """Share of the device, 1 / 8, for which host pages stay free when rows are copied during kernels:

@@ -1,6 +1,5 @@
 """Programs as data, the decision where their arrays live, and pieces for kernels of any program."""
 
-from louvain_um.placement.program.accesses import Atomic, Gather, Stream
 from louvain_um.placement.program.blocking import (
     HEADER,
     BlockingCurve,
@@ -9,7 +8,14 @@ from louvain_um.placement.program.blocking import (
     tune_blocking,
 )
 from louvain_um.placement.program.plan import ProgramPlan, plan_program
-from louvain_um.placement.program.program import Phase, Program, ProgramArray
+from louvain_um.placement.program.program import (
+    Atomic,
+    Gather,
+    Phase,
+    Program,
+    ProgramArray,
+    Stream,
+)
 
 __all__ = [
     "HEADER",

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError, PlacementError
 from louvain_um.placement.policy.policy import Placement
-from louvain_um.placement.program.accesses import check_name
-from louvain_um.placement.program.program import ONLY, Phase, Program, ProgramArray
+from louvain_um.placement.program.program import ONLY, Phase, Program, ProgramArray, check_name
 
 State = Literal["declared", "live", "outside", "closed"]
 

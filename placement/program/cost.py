@@ -25,8 +25,7 @@ from louvain_um.placement.model.cost import (
     launches,
 )
 from louvain_um.placement.policy.policy import Kind, Placement
-from louvain_um.placement.program.accesses import Atomic, Stream
-from louvain_um.placement.program.program import Phase, Program, ProgramArray
+from louvain_um.placement.program.program import Atomic, Phase, Program, ProgramArray, Stream
 
 OVERLAP: Final = rate("overlap")
 """Exponent p of ``(work^p + bus^p)^(1/p)``, the seconds of a phase that works and reads over the

@@ -11,9 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Event
-from louvain_um.placement.program.accesses import Access, Atomic, Gather, Stream
 from louvain_um.placement.program.plan import ProgramPlan
-from louvain_um.placement.program.program import Program, ProgramArray
+from louvain_um.placement.program.program import (
+    Access,
+    Atomic,
+    Gather,
+    Program,
+    ProgramArray,
+    Stream,
+)
 from louvain_um.placement.program.solver import solve
 
 MEASURABLE: Final = 1e-4

@@ -19,7 +19,7 @@ from louvain_um.placement.layout import HELD_BLOCKS
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, Mode
 from louvain_um.placement.model.forecast import STEP_SECONDS
-from louvain_um.profiling.access.waits import SWEEP_END_STEPS, blocks_for
+from louvain_um.profiling.access.counting import SWEEP_END_STEPS, blocks_for
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Step, Trace

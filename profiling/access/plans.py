@@ -16,7 +16,7 @@ from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.workload import kind_of
 from louvain_um.placement.planner import Declared, Facts, Plan, make_plan
-from louvain_um.placement.policy.candidates import Declare
+from louvain_um.placement.policy.auto import Declare
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost

@@ -23,20 +23,22 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Method
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.profiling.access import counting
-from louvain_um.profiling.access.counting import Members, Rows, Widths
+from louvain_um.profiling.access.counting import (
+    MOVE_SECONDS,
+    SWEEP_END_STEPS,
+    Members,
+    Rows,
+    Widths,
+    aggregation_waits,
+    batches_of,
+    sweep_steps,
+)
 from louvain_um.profiling.access.trace_writer import (
     Slots,
     TraceWriter,
     arcs_before,
     cut_ranges,
     sum_row_touches,
-)
-from louvain_um.profiling.access.waits import (
-    MOVE_SECONDS,
-    SWEEP_END_STEPS,
-    aggregation_waits,
-    batches_of,
-    sweep_steps,
 )
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches

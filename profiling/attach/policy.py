@@ -29,7 +29,7 @@ from louvain_um.profiling.attach.records import Records
 from louvain_um.profiling.attach.sites import Sites
 from louvain_um.profiling.attach.to_session import session_of
 from louvain_um.profiling.session import SessionData
-from louvain_um.profiling.session.attribution import event_arrays
+from louvain_um.profiling.session.data import event_arrays
 from louvain_um.profiling.session.events import Kind as EventKind
 
 CODES: Final[Mapping[Kind, int]] = {

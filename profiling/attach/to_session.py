@@ -14,7 +14,7 @@ from louvain_um.profiling.attach.records import ADDRESS, MEMORY, Record, Records
 from louvain_um.profiling.attach.sites import MOST_NAME, Sites, array_name
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.session import Lifetime
-from louvain_um.profiling.session.attribution import event_arrays, with_phases
+from louvain_um.profiling.session.data import event_arrays, with_phases
 from louvain_um.profiling.session.events import EventTable, Kind, Source, concatenate
 from louvain_um.profiling.sources.cupti_records import counter_columns, demangle, short_name
 from louvain_um.version import __version__

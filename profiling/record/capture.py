@@ -20,7 +20,7 @@ from louvain_um.placement.plan import Plan
 from louvain_um.placement.program import ProgramPlan
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.timeline import EventStore, Timeline
-from louvain_um.profiling.session.attribution import with_phases
+from louvain_um.profiling.session.data import with_phases
 from louvain_um.profiling.session.events import MOST_EVENTS, MOST_LEVELS
 from louvain_um.profiling.session.storage import check_target
 from louvain_um.profiling.sources.source import EventSource, SessionClock, SourceUnavailableError

@@ -76,8 +76,7 @@ class Algorithm:
     def run(self, graph: Any, chosen: Choice, observer: Observer) -> dict[str, Any]:
         """Run it; return its metadata. Arrays of the GPU's program are named on the CPU, too."""
         from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
-        from louvain_um.algorithms.graphs import vertex_of
-        from louvain_um.algorithms.programs import program_for
+        from louvain_um.algorithms.programs import program_for, vertex_of
 
         # Refused before anything is recorded, so that no session is left.
         if self.name in FROM_A_SOURCE:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from louvain_um.events import Event
 from louvain_um.profiling.session import Lifetime, PhaseSpan
-from louvain_um.profiling.session.attribution import event_arrays, with_phases
+from louvain_um.profiling.session.data import event_arrays, with_phases
 from louvain_um.profiling.session.events import EventTable, concatenate, merge
 from louvain_um.profiling.sources.source import SessionClock
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import check_output, replacing, replacing_folder
+from louvain_um.core.plain_data import read_archive
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import (

@@ -1,8 +1,7 @@
 """A page-level model of NVIDIA's UVM driver: page touches in, events and seconds out."""
 
 from louvain_um.profiling.simulator.addresses import read_addresses, trace_of_addresses
-from louvain_um.profiling.simulator.driver.options import Driver
-from louvain_um.profiling.simulator.driver.user_functions import eviction, prefetcher
+from louvain_um.profiling.simulator.driver.user_functions import Driver, eviction, prefetcher
 from louvain_um.profiling.simulator.result import TERMS, TOTALS, Simulation
 from louvain_um.profiling.simulator.simulate import simulate
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches

@@ -12,9 +12,11 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.options import COUNTER_THRESHOLD, EVICTIONS, Driver
 from louvain_um.profiling.simulator.driver.state import State, empty_state
 from louvain_um.profiling.simulator.driver.user_functions import (
+    COUNTER_THRESHOLD,
+    EVICTIONS,
+    Driver,
     eviction_address,
     prefetcher_address,
 )

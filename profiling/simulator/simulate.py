@@ -18,13 +18,13 @@ from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.access_counters import serve_notices
 from louvain_um.profiling.simulator.driver.eviction import allocate, discard_pages, free
 from louvain_um.profiling.simulator.driver.launch import run, run_host
 from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
-from louvain_um.profiling.simulator.driver.options import Driver
+from louvain_um.profiling.simulator.driver.service import serve_notices
 from louvain_um.profiling.simulator.driver.state import emit, spend
 from louvain_um.profiling.simulator.driver.thrashing import unpin
+from louvain_um.profiling.simulator.driver.user_functions import Driver
 from louvain_um.profiling.simulator.initial_state import arrivals, build_state, check_state
 from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out, placements_of
 from louvain_um.profiling.simulator.result import TERMS, Simulation

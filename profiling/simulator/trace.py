@@ -15,10 +15,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.archives import read_archive
 from louvain_um.core.array_spec import Role, level_of, role_of
 from louvain_um.core.atomic_files import replacing
-from louvain_um.core.plain_data import Within, build, check_fields
+from louvain_um.core.plain_data import Within, build, check_fields, read_archive
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.units import size
 from louvain_um.profiling.session.events import MOST_LEVELS

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import READ_AGAIN, LouvainUmError
 from louvain_um.profiling.session import Lifetime, PhaseSpan, SessionData
-from louvain_um.profiling.session.attribution import with_phases
+from louvain_um.profiling.session.data import with_phases
 from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, Kind, Source, concatenate
 from louvain_um.profiling.session.storage import check
 

@@ -19,7 +19,7 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.program import Program
 from louvain_um.profiling.simulator import Trace, load_trace
-from louvain_um.profiling.sweep.files import refuse_loss
+from louvain_um.profiling.sweep.files import Store, refuse_loss
 from louvain_um.profiling.sweep.points import Settings, Subject, points
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
@@ -32,7 +32,6 @@ from louvain_um.profiling.sweep.replay_tables import (
     unknown_arrays,
 )
 from louvain_um.profiling.sweep.sentences import assumptions_of, explain
-from louvain_um.profiling.sweep.store import Store
 from louvain_um.profiling.thesis.published import against_thesis
 
 if TYPE_CHECKING:

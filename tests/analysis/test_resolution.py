@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import louvain_um as lu
-from louvain_um.analysis.profile import Line, envelope
-from louvain_um.analysis.profile_folder import ProfileStore, summary
+from louvain_um.analysis.profile import Line, ProfileStore, envelope, summary
 from louvain_um.analysis.resolution import PRECISION, ResolutionPoint
 from louvain_um.cli import app
 from tests import oracle

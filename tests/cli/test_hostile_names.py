@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louvain_um as lu
-from louvain_um.drawing.page import page
+from louvain_um.drawing.reports import page
 from louvain_um.formats.labels import read_labels
 
 HOSTILE = {

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 import louvain_um as lu
 from louvain_um.drawing.layout import draw_communities, draw_vertices
 from louvain_um.drawing.over_time import Stays
-from louvain_um.drawing.page import page
 from louvain_um.drawing.plots import KINDS, OTHERS, colour, figure, named, small_picture
-from louvain_um.drawing.reports import chart
+from louvain_um.drawing.reports import chart, page
 from louvain_um.errors import LouvainUmError
 from louvain_um.results.communities import Communities
 from louvain_um.results.display import cut

@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 import louvain_um as lu
-from louvain_um.dynamic.tracking.history import BLOCK, ROW, History
+from louvain_um.dynamic.tracking.tracked import BLOCK, ROW, History
 
 NAMES = ROW.names or ()
 

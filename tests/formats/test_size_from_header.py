@@ -11,8 +11,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import arrow
-from louvain_um.formats.reading_memory import reading_bytes
-from louvain_um.formats.size_from_header import size_from_header
+from louvain_um.formats.size_from_header import reading_bytes, size_from_header
 
 MEASURED = ("dolphins.mtx", "astro-ph.graph", "celegans_metabolic.graph", "cond-mat-2005.npz")
 

@@ -273,8 +273,8 @@ def test_thin_grids():
 @pytest.mark.parametrize("radius", [0.0, 0.01, 0.3, 1.2, 1.5])
 def test_geometric_equals_brute_force(radius):
     from louvain_um.generators import hashing
-    from louvain_um.generators.geometric import POINT_STREAM
     from louvain_um.generators.rows import place_points
+    from louvain_um.generators.stencil import POINT_STREAM
 
     n = 150
     side = max(1, min(int(1 / radius) if radius else n, int(np.sqrt(n))))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.community_sums import sum_of_squares
 from louvain_um.core.hierarchy import MoveStats, detect
+from louvain_um.core.numbering import sum_of_squares
 from louvain_um.core.objective import Sums
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.gpu.memory.graph_stats import DegreeStats

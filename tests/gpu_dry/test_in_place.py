@@ -4,8 +4,7 @@ import pytest
 
 from louvain_um.options import Options
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.sources.in_place import InPlaceReads
-from louvain_um.profiling.sources.source import SessionClock
+from louvain_um.profiling.sources.source import InPlaceReads, SessionClock
 from tests.gpu_dry import dry_device
 from tests.gpu_dry.dry_device import run_dry
 from tests.gpu_dry.dry_levels import made_up

@@ -12,7 +12,7 @@ from louvain_um.analysis import significance
 from louvain_um.api import run
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import Run, Stopwatch, detect
-from louvain_um.cpu.dynamic.follow import release
+from louvain_um.cpu.dynamic.inherit import release
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import host_steps

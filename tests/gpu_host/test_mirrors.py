@@ -21,7 +21,7 @@ from louvain_um.gpu.ranks import steps
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 from louvain_um.gpu.runtime import compile_cache, nvrtc
 from louvain_um.gpu.runtime.structs import Struct, layout
-from louvain_um.profiling.access import waits
+from louvain_um.profiling.access import counting
 
 MOVING = ("move", "vertex_blocks")
 SHARING = ("ranks",)
@@ -91,7 +91,7 @@ CONSTANTS = {
         "BOUND_COUNT": limits.BOUNDS,
         "Table<u32>::slots": limits.SLOTS[4],
         "Table<u64>::slots": limits.SLOTS[8],
-        "BLOCK_ARCS": waits.BLOCK_ARCS,
+        "BLOCK_ARCS": counting.BLOCK_ARCS,
     },
     ("linked",): {
         "DENSE": cpu_linked.DENSE,

@@ -23,7 +23,7 @@ from louvain_um.cli.terminal import with_flags
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import install_hint
 from louvain_um.placement.policy.policy import register
-from louvain_um.profiling.record import jupyter
+from louvain_um.profiling.record import profiler
 from louvain_um.profiling.session.storage import save as save_session
 from louvain_um.profiling.simulator import simulate
 from louvain_um.results.communities import Communities
@@ -89,7 +89,7 @@ def messages():
 def flags():
     """Return every option of every command and of the notebook's magic."""
     command = typer.main.get_command(app)
-    found, left = set(re.findall(r"--[\w-]+", inspect.getsource(jupyter))), [command]
+    found, left = set(re.findall(r"--[\w-]+", inspect.getsource(profiler))), [command]
     while left:
         one = left.pop()
         if hasattr(one, "list_commands"):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import louvain_um as lu
-from louvain_um.analysis.profile_folder import ProfileStore
+from louvain_um.analysis.profile import ProfileStore
 from louvain_um.analysis.resolution import resolution_profile
 from louvain_um.analysis.store_comparison import Comparison, compare_stores
 from louvain_um.drawing.reports import write_report

@@ -125,13 +125,13 @@ def profile_path(name: str) -> Path:
 
 def show(machine: Machine) -> None:
     """Print the figures with units, and which are not measured."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
 
-    table = tables.new_table("value", "<source", label="figure")
+    table = terminal.new_table("value", "<source", label="figure")
     for name, value in machine.to_dict().items():
         if name not in ("name", "notes"):
             table.add_row(name, with_unit(name, value), machine.notes.get(name, "measured"))
-    console = tables.console()
+    console = terminal.console()
     console.print(machine.name)
     console.print(table)
 

@@ -69,10 +69,10 @@ def sizes(labels: Labels) -> NDArray[np.int64]:
 
 def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Labels]) -> None:
     """Print the agreement and the sizes."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.results.display import count
 
-    console = tables.console()
+    console = terminal.console()
     many = count(agreement.vertices, "vertex", "vertices")
     console.print(f"{many} in both", soft_wrap=True)
     for name, alone in zip(names, agreement.unmatched, strict=True):
@@ -104,9 +104,9 @@ def show_measures(agreement: Agreement) -> None:
 
 def size_table(names: tuple[str, str], both: tuple[Labels, Labels]) -> Table:
     """Return a table with one row per file: number and sizes of communities."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
 
-    table = tables.new_table("<name", "communities", "largest", "median", "smallest", "of size 1")
+    table = terminal.new_table("<name", "communities", "largest", "median", "smallest", "of size 1")
     for name, labels in zip(names, both, strict=True):
         counts = sizes(labels)
         if len(counts) == 0:

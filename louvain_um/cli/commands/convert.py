@@ -29,7 +29,7 @@ def convert(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Convert a graph to another format."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.core.compiled import announced
     from louvain_um.formats import write_graph
@@ -46,7 +46,7 @@ def convert(
             if not isinstance(text, Taken):  # printed with the graph
                 print_note(text)
     if json:
-        numbers = tables.graph_numbers(loaded)
+        numbers = terminal.graph_numbers(loaded)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})
     elif not quiet:
-        echo(tables.graph_line(loaded, str(output)))
+        echo(terminal.graph_line(loaded, str(output)))

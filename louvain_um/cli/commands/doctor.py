@@ -101,12 +101,12 @@ def nearest(folder: Path) -> Path:
 
 def show(found: dict[str, Any]) -> None:
     """Print the result as a table."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
 
     def gib(value: int | None) -> str:
         return "unknown" if value is None else f"{value / 2**30:.1f} GiB"
 
-    table = tables.new_table("<name", "<value")
+    table = terminal.new_table("<name", "<value")
     table.show_header = False
     table.add_row("louvain-um", found["version"])
     table.add_row("Python", f"{found['python']} ({sys.executable})")
@@ -127,4 +127,4 @@ def show(found: dict[str, Any]) -> None:
     for name, number in found["packages"].items():
         missing = "not installed" + ("" if name in NEEDED else " (optional)")
         table.add_row(name, number or missing)
-    tables.console().print(table)
+    terminal.console().print(table)

@@ -156,7 +156,7 @@ def write_page(
 ) -> str:
     """Write the page; return what it shows."""
     from louvain_um.core.atomic_files import replacing
-    from louvain_um.drawing.page import page
+    from louvain_um.drawing.reports import page
     from louvain_um.results.display import count
 
     labels = None if described is None else described.labels

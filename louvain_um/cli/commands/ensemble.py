@@ -93,12 +93,12 @@ def write(output: Path, found: Ensemble, *, force: bool, safe_csv: bool) -> None
 
 def summary(found: Ensemble) -> dict[str, Any]:
     """Return what ``--json`` prints."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
 
     consensus = found.consensus
     return {
         "schema": 1,
-        "graph": tables.graph_numbers(found.graph),
+        "graph": terminal.graph_numbers(found.graph),
         "runs": [
             {"seed": seed, "communities": int(labels.max(initial=0)) + 1, "value": value}
             for seed, labels, value in zip(
@@ -125,14 +125,14 @@ def show(found: Ensemble, source: str, output: Path | None, top: int, *, quiet: 
     """Print the runs' agreement, and the largest communities of the consensus."""
     import numpy as np
 
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.results.display import count, score
 
-    console = tables.console()
+    console = terminal.console()
     result = found.consensus
     if not quiet:
         name = "standard input" if source == "-" else source
-        console.print(tables.graph_line(found.graph, name), soft_wrap=True)
+        console.print(terminal.graph_line(found.graph, name), soft_wrap=True)
     low, high = score(float(found.values.min())), score(float(found.values.max()))
     console.print(
         f"{count(found.runs, 'run', 'runs')}: stability {found.stability:.2f} (mean adjusted Rand "
@@ -144,10 +144,10 @@ def show(found: Ensemble, source: str, output: Path | None, top: int, *, quiet: 
     if result.n_communities and top:
         sums = np.bincount(result.labels, found.certainty)
         room = max(20, console.width - 30)
-        table = tables.new_table("#", "size", "certainty", "<members")
-        for c, members in enumerate(tables.largest(result, room, top)):
+        table = terminal.new_table("#", "size", "certainty", "<members")
+        for c, members in enumerate(terminal.largest(result, room, top)):
             size = int(result.sizes[c])
-            listed = tables.listing(members, size, room)
+            listed = terminal.listing(members, size, room)
             table.add_row(str(c), f"{size:,}", f"{sums[c] / size:.2f}", listed)
         console.print()
         console.print(table)

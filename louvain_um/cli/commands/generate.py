@@ -117,7 +117,7 @@ def write(
     verbose: common.Verbose = False,
 ) -> None:
     """Generate a graph and write it."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.formats import format_of, write_graph
     from louvain_um.formats.file_types import check_table_path
@@ -159,11 +159,11 @@ def write(
                 "schema": 1,
                 "file": str(output),
                 "planted": None if planted is None else str(planted),
-                "graph": tables.graph_numbers(graph),
+                "graph": terminal.graph_numbers(graph),
             }
         )
     elif not quiet:
-        echo(tables.graph_line(graph, str(output)))
+        echo(terminal.graph_line(graph, str(output)))
 
 
 def parse_dimensions(text: str) -> tuple[int, ...]:

@@ -185,7 +185,7 @@ def detect(
 ) -> None:
     """Plan a run of `louvain-um detect`."""
     from louvain_um import planning
-    from louvain_um.formats.reading_memory import reading_bytes
+    from louvain_um.formats.size_from_header import reading_bytes
     from louvain_um.options import Budget, Options
     from louvain_um.placement.units import size as size_text
 

@@ -73,7 +73,7 @@ def resolution(
         threads=threads,
     )
     if output is not None:
-        from louvain_um.analysis.profile_folder import check_folder
+        from louvain_um.analysis.profile import check_folder
 
         if output.suffix in (".svg", ".png", ".pdf", ".csv", ".json", ".html"):
             raise OptionError(
@@ -91,7 +91,7 @@ def resolution(
         profile = search(loaded, options, asked, output, steps, force=force)
     graphs.print_notes({graph: loaded}, quiet=quiet)
     if json:
-        from louvain_um.analysis.profile_folder import summary
+        from louvain_um.analysis.profile import summary
 
         common.print_json(summary(profile) | {"notes": [with_flags(note) for note in loaded.notes]})
     else:
@@ -103,7 +103,7 @@ def search(
     *, force: bool,
 ) -> ResolutionProfile:  # fmt: skip
     """Return the profile; with a folder, keep each point there, and write tables and a picture."""
-    from louvain_um.analysis.profile_folder import ProfileStore
+    from louvain_um.analysis.profile import ProfileStore
     from louvain_um.analysis.resolution import resolution_profile
     from louvain_um.profiling.sweep.points import digest_of
 
@@ -147,22 +147,22 @@ def show(
     profile: ResolutionProfile, source: str, output: Path | None, top: int, *, quiet: bool
 ) -> None:
     """Print the widest plateaus, by ascending resolution."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.results.display import count, score
 
-    console = tables.console()
+    console = terminal.console()
     plateaus = profile.plateaus
     widest = sorted(plateaus, key=lambda plateau: -plateau.octaves)[:top]
     if not quiet:
         name = "standard input" if source == "-" else source
-        console.print(tables.graph_line(profile.graph, name), soft_wrap=True)
+        console.print(terminal.graph_line(profile.graph, name), soft_wrap=True)
     tried = f"{len(profile.points)} resolutions from {profile.low:g} to {profile.high:g}"
     many = count(len(plateaus), "plateau", "plateaus")
     if len(widest) < len(plateaus):
         many += f", the widest {len(widest)} shown; --top {len(plateaus)} shows all"
     console.print(f"{tried}: {many}", soft_wrap=True)
     if widest:
-        table = tables.new_table("from", "to", "octaves", "communities", "value", "stability",
+        table = terminal.new_table("from", "to", "octaves", "communities", "value", "stability",
                                  "detect with")  # fmt: skip
         objective = profile.options.objective
         also = "" if objective == "modularity" else f"--objective {objective} "
@@ -177,7 +177,7 @@ def show(
                 f"{also}--resolution {plateau.resolution:.3g}",
             )
         console.print()
-        tables.print_uncut(console, table)
+        terminal.print_uncut(console, table)
     if output is not None and not quiet:
         made = f"tables and {PICTURE}" if (output / PICTURE).exists() else "tables"
         console.print(f"\n{made} are in {output}", soft_wrap=True)

@@ -32,8 +32,8 @@ class Answer:
     def write(self, output: Path, name: str, *, force: bool, safe_csv: bool) -> None:
         """Write the table; `name` is the algorithm."""
         from louvain_um.cli.common import to_json_types
-        from louvain_um.formats.labels.columns import writable
         from louvain_um.formats.labels.table import write_table
+        from louvain_um.formats.labels.text import writable
 
         columns = {
             key: column if column.dtype.kind == "f" else writable(column, unique=key == "vertex")
@@ -132,7 +132,7 @@ def execute(
     name: str, source: str, algorithm: Algorithm, running: Running, reading: Reading
 ) -> None:
     """Read the graph, run the algorithm, write its table, print what was found."""
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.cli.progress import progress_reporter, timed
     from louvain_um.gpu.runtime.device import pick
     from louvain_um.options import Options
@@ -193,7 +193,7 @@ def execute(
                 "schema": 1,
                 "version": __version__,
                 "algorithm": name,
-                "graph": tables.graph_numbers(loaded),
+                "graph": terminal.graph_numbers(loaded),
                 **answer.numbers,
                 "seconds": seconds,
                 "device": device,
@@ -201,10 +201,10 @@ def execute(
             }
         )
         return
-    console = tables.console()
+    console = terminal.console()
     if not running.quiet:
         title = "standard input" if source == "-" else source
-        console.print(tables.graph_line(loaded, title), soft_wrap=True)
+        console.print(terminal.graph_line(loaded, title), soft_wrap=True)
     console.print(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})", soft_wrap=True)
     if output is not None and not running.quiet:
         console.print(f"\nwritten to {output}", soft_wrap=True)

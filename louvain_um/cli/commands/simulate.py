@@ -137,7 +137,7 @@ def simulate(
     from louvain_um.placement.machine.profiles import load_machine
     from louvain_um.profiling.access.plans import explain_peak, peak_of
     from louvain_um.profiling.access.recordings import is_session, recording_in
-    from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
+    from louvain_um.profiling.sweep.points import parse_policies, parse_sizes, rates_of
     from louvain_um.profiling.sweep.replay import Point, replay
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
 
@@ -199,10 +199,10 @@ def simulate(
         raise refusal_of(known)
     if json:
         return
-    from louvain_um.cli import tables
+    from louvain_um.cli import terminal
     from louvain_um.profiling.simulator.result import CONFORMANCE
 
-    console = tables.console()
+    console = terminal.console()
     peer = " with a peer GPU" if peer_memory is not None else ""
     console.print(f"{graphs.name_of(graph)} on {profile.name}{peer}, modelled", soft_wrap=True)
     console.print(explain_peak(trace), soft_wrap=True)

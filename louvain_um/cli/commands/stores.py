@@ -82,7 +82,7 @@ def stores(
         raise OptionError(remedy="name a folder for the results with -o")
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cli.startup import import_numba
-    from louvain_um.cli.tables import console
+    from louvain_um.cli.terminal import console
 
     if every is None:
         refuse_given(

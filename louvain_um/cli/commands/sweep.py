@@ -162,9 +162,9 @@ def sweep(
     )  # fmt: skip
     # A bad folder raises before graphs are read.
     from louvain_um.profiling.access.recordings import recording_in
+    from louvain_um.profiling.sweep.files import check_folder
     from louvain_um.profiling.sweep.points import subject_of, subject_of_trace
     from louvain_um.profiling.sweep.run import Progress
-    from louvain_um.profiling.sweep.store import check_folder
 
     check_folder(output, force=force)
     notes: list[str] = []
@@ -200,7 +200,7 @@ def sweep(
         with going_on(force=force):
             swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
         if study is not None:
-            from louvain_um.profiling.thesis.maps import save_sessions
+            from louvain_um.profiling.thesis.stand_ins import save_sessions
 
             save_sessions(subjects, settings, output, tell, fresh=force)
     graphs.print_notes(read, quiet=quiet)
@@ -235,8 +235,7 @@ def settings_for(
     """Return the settings of a sweep, checked."""
     from louvain_um.placement.machine.profiles import load_machine
     from louvain_um.profiling.simulator import Driver
-    from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
-    from louvain_um.profiling.sweep.points import places_of
+    from louvain_um.profiling.sweep.points import parse_policies, parse_sizes, places_of, rates_of
     from louvain_um.profiling.sweep.run import Settings
 
     if study is not None:

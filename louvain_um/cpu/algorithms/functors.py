@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError
 
-from louvain_um.core import intrinsics, parallel
+from louvain_um.core import compiled, parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.cpu.algorithms import operators
 from louvain_um.cpu.algorithms.operators import PARTS, ROWS, SERIAL_ARCS, arrays, claim_rows
@@ -46,7 +46,7 @@ def place(array, index):
 @kernel(**INLINE)
 def atomic_add(array, index, value):
     """Add to an entry; return what it was."""
-    return intrinsics.atomic_add(array, place(array, index), value)
+    return compiled.atomic_add(array, place(array, index), value)
 
 
 @kernel(**INLINE)
@@ -54,7 +54,7 @@ def atomic_min(array, index, value):
     """Lower an entry to a value that is less; return what it was."""
     at = place(array, index)
     old = array[at]
-    return intrinsics.atomic_min(array, at, value) if value < old else old
+    return compiled.atomic_min(array, at, value) if value < old else old
 
 
 @kernel(**INLINE)
@@ -62,7 +62,7 @@ def atomic_max(array, index, value):
     """Raise an entry to a value that is more; return what it was."""
     at = place(array, index)
     old = array[at]
-    return intrinsics.atomic_max(array, at, value) if value > old else old
+    return compiled.atomic_max(array, at, value) if value > old else old
 
 
 def visit_arcs(functor, arguments, rows, frontier, balanced, returns):

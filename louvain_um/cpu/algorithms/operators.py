@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import atomic_add
+from louvain_um.core.compiled import atomic_add, kernel
 from louvain_um.cpu.walk import INLINE, WHOLE, after, piece_from, piece_of, row
 
 ROWS = 512

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import atomic_add
+from louvain_um.core.compiled import atomic_add, kernel
 from louvain_um.cpu.algorithms.operators import PARTS, ROWS, arrays, claim_rows, sum_row
 from louvain_um.cpu.walk import INLINE, after, piece_of, row
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
+from louvain_um.core.compiled import atomic_add, atomic_min, compare_and_swap, kernel
 from louvain_um.cpu.algorithms.operators import ROWS, arrays, claim_rows, filter, intersect
 from louvain_um.cpu.algorithms.traversal import weight_of
 from louvain_um.cpu.walk import INLINE, WHOLE, after, piece_of, row

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
+from louvain_um.core.compiled import atomic_add, atomic_min, compare_and_swap, kernel
 from louvain_um.cpu.algorithms.operators import (
     ROWS,
     SERIAL_ARCS,

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import prefetch
+from louvain_um.core.compiled import kernel, prefetch
 from louvain_um.core.parallel import take
 
 ROWS_AT_ONCE = 64

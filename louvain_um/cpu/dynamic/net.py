@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import prefetch
+from louvain_um.core.compiled import kernel, prefetch
 
 HALF = np.uint64(32)
 

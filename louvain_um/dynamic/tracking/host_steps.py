@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy, rules
-from louvain_um.core.community_sums import add_masses, sum_of_squares
+from louvain_um.core.numbering import add_masses, sum_of_squares
 from louvain_um.core.search import search
-from louvain_um.cpu.dynamic import follow, inherit
+from louvain_um.cpu.dynamic import inherit
 from louvain_um.cpu.dynamic import split as splitting
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
@@ -94,10 +94,10 @@ class HostSteps:
         self.change = change.to_host()
         columns = self.change.u, self.change.v, self.change.before, self.change.after
         names = np.concatenate([before.names, np.arange(len(before.names), n, dtype=np.uint32)])
-        inside, turnover = follow.add_changes(*columns, names)
+        inside, turnover = inherit.add_changes(*columns, names)
         self.whole = replace(before, names=names, inside=before.inside + int(inside))
         self.next_touched[: len(self.touched)] = self.touched
-        follow.mark_changes(*columns, names, self.marks, self.next_touched)
+        inherit.mark_changes(*columns, names, self.marks, self.next_touched)
         report.turnover, report.changed = int(turnover), change.changed_weight
 
     def split_loosened(self) -> None:
@@ -151,7 +151,7 @@ class HostSteps:
         share = self.options.renew * self.view.degrees.astype(np.float64)
         freed = (self.next_touched > 0) & (self.next_touched.astype(np.float64) >= share)
         start = found.names.copy()
-        follow.release(start, freed, np.empty(len(start), np.uint32))
+        inherit.release(start, freed, np.empty(len(start), np.uint32))
         self.next_touched[freed] = 0
         run = self.options.run, self.report, RELEASED
         return run_cycle(self.view, start, freed, *run, renews=True)
@@ -234,7 +234,7 @@ class HostSteps:
         view, before = self.view, self.whole
         weights = np.zeros(0, np.uint32) if view.weights is None else view.weights
         rows = view.begins, view.ends
-        gained = follow.add_moved(rows, view.targets, weights, before.names, labels)
+        gained = inherit.add_moved(rows, view.targets, weights, before.names, labels)
         names = named(labels)
         squares = squares_of(view, names)
         return Partition(names=names, inside=before.inside + int(gained), squares=squares)
@@ -257,14 +257,14 @@ MOVES: Final[dict[Mode, Callable[[HostSteps], Partition]]] = {
 def members_of(names: U32, alive: Marks, degrees: I64) -> tuple[I64, I64]:
     """Return living members and their degrees by name."""
     sizes, masses = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
-    follow.add_members(names, alive, degrees, sizes, masses)
+    inherit.add_members(names, alive, degrees, sizes, masses)
     return sizes, masses
 
 
 def named(labels: U32) -> U32:
     """Return labels with every community named after its smallest member."""
     names = labels.copy()
-    follow.name_by_smallest(names, np.empty(len(names), np.uint32))
+    inherit.name_by_smallest(names, np.empty(len(names), np.uint32))
     return names
 
 

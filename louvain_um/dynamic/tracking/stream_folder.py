@@ -20,9 +20,8 @@ from typing import IO, Annotated, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import OwnFolder, appending, is_empty, open_resolved, replacing
-from louvain_um.core.plain_data import Within, build, parse
+from louvain_um.core.plain_data import Within, build, parse, read_archive
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
 from louvain_um.dynamic.tracking.tracked import TrackedCommunities

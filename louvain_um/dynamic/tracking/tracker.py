@@ -6,12 +6,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from louvain_um.core.interrupts import uninterrupted
+from louvain_um.core.threads import uninterrupted
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import tracker_file
-from louvain_um.dynamic.tracking.device_runs import DeviceRuns, Runs
-from louvain_um.dynamic.tracking.device_steps import DeviceSteps
+from louvain_um.dynamic.tracking.device_steps import DeviceRuns, DeviceSteps, Runs
 from louvain_um.dynamic.tracking.following import (
     Connected,
     Followed,
@@ -21,9 +20,8 @@ from louvain_um.dynamic.tracking.following import (
     Pending,
     Report,
 )
-from louvain_um.dynamic.tracking.history import ROW, History
 from louvain_um.dynamic.tracking.host_steps import HostSteps
-from louvain_um.dynamic.tracking.tracked import LazyCommunities, TrackedCommunities
+from louvain_um.dynamic.tracking.tracked import ROW, History, LazyCommunities, TrackedCommunities
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.options import Effort, Method, Options
 

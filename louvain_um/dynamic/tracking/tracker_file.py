@@ -11,10 +11,9 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.numbering import distinct
-from louvain_um.core.plain_data import Within, build, parse
+from louvain_um.core.plain_data import Within, build, parse, read_archive
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import (
     MOST_PERIOD,
@@ -24,9 +23,9 @@ from louvain_um.dynamic.tracking.following import (
     FollowOptions,
     Mode,
 )
-from louvain_um.dynamic.tracking.history import ROW, History
 from louvain_um.dynamic.tracking.host_steps import HostSteps, named, partition_of
 from louvain_um.dynamic.tracking.identity import Identity
+from louvain_um.dynamic.tracking.tracked import ROW, History
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.ids import name_array

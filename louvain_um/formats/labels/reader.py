@@ -17,8 +17,8 @@ from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError, inst
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED, open_graph_file
 from louvain_um.formats.ids import numbers_or_texts
-from louvain_um.formats.labels import columns, text
-from louvain_um.formats.labels.columns import integers_or_texts
+from louvain_um.formats.labels import text
+from louvain_um.formats.labels.text import integers_or_texts
 from louvain_um.results.comparison import Labels
 
 INFOMAP = (".clu", ".tree", ".ftree")
@@ -145,7 +145,7 @@ def _read_npz(path: str | Path) -> Labels:
             f"contains {', '.join(sorted(arrays))}; labels need the arrays vertex and community",
             path,
         )
-    return Labels(*(columns.checked(arrays[name], path) for name in ("vertex", "community")))
+    return Labels(*(text.checked(arrays[name], path) for name in ("vertex", "community")))
 
 
 def _read_parquet(path: str | Path) -> Labels:
@@ -167,7 +167,7 @@ def _read_parquet(path: str | Path) -> Labels:
             raise GraphFormatError(
                 "some vertices or communities are missing; drop those rows", path
             )
-        return Labels(*(columns.checked(column.to_numpy(), path) for column in found))
+        return Labels(*(text.checked(column.to_numpy(), path) for column in found))
     except (pa.ArrowException, KeyError, UnicodeDecodeError) as error:
         raise GraphFormatError(
             "is not a Parquet file with columns vertex and community; write it again", path
@@ -182,17 +182,17 @@ def _read_json(path: str | Path) -> Labels:
             "is not valid JSON; write it again", path, getattr(error, "lineno", None)
         ) from error
     if isinstance(parsed, dict) and isinstance(parsed.get("vertex"), list):
-        vertices, communities = columns.typed(parsed["vertex"]), parsed.get("community")
+        vertices, communities = text.typed(parsed["vertex"]), parsed.get("community")
     elif isinstance(parsed, dict) and parsed:
         # JSON has no other keys than text.
-        vertices, communities = columns.integers_or_texts(list(parsed)), list(parsed.values())
+        vertices, communities = text.integers_or_texts(list(parsed)), list(parsed.values())
     else:
         vertices, communities = np.arange(0), None
     if not isinstance(communities, list) or any(isinstance(c, list | dict) for c in communities):
         raise GraphFormatError(
             "needs lists vertex and community, or an object {vertex: community}", path
         )
-    return Labels(vertices, columns.typed(communities))
+    return Labels(vertices, text.typed(communities))
 
 
 def _read_graph(path: str) -> Labels:
@@ -214,7 +214,7 @@ def _read_graph(path: str) -> Labels:
             "community; write the graph with communities (louvain-um detect -o)",
             path,
         )
-    return Labels(columns.typed(names), columns.typed(found))
+    return Labels(text.typed(names), text.typed(found))
 
 
 def _unpacked(raw: bytes, path: str | Path) -> bytes:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import GraphError
 from louvain_um.formats.file_types import path_text
-from louvain_um.formats.labels.columns import columns, objects, typed
 from louvain_um.formats.labels.table import write_table, writer_for
+from louvain_um.formats.labels.text import columns, objects, typed
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 from louvain_um.results.frame import named

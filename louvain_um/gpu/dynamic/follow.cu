@@ -1,4 +1,4 @@
-// Carrying a partition from one state of a changing graph to the next, as cpu/dynamic/follow.py.
+// Carrying a partition from one state of a changing graph to the next, as cpu/dynamic/inherit.py.
 //
 // Communities are named after their smallest member. A step reads what the steps before it wrote, in
 // the order of this file; moving (gpu/move/move.cu) comes between `split_flagged` and

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import rules
-from louvain_um.core.community_sums import sum_of_squares
+from louvain_um.core.numbering import sum_of_squares
 from louvain_um.core.objective import Problem, Sums, masses_of
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.arguments import MOVE_RULE, REFINE_RULE

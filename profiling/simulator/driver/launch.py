@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.access_counters import (
-    accesses_of,
-    count_remote,
-)
 from louvain_um.profiling.simulator.driver.eviction import note_use
 from louvain_um.profiling.simulator.driver.residency import advice_of, choose
-from louvain_um.profiling.simulator.driver.service import serve_batch, serve_host
+from louvain_um.profiling.simulator.driver.service import (
+    accesses_of,
+    count_remote,
+    serve_batch,
+    serve_host,
+)
 from louvain_um.profiling.simulator.driver.state import compiled, from_python, inlined
 from louvain_um.profiling.simulator.driver.thrashing import PINNED_ON
 

@@ -1,6 +1,5 @@
 """The access tracer: the engine's own kernels, rewritten so that they count what they touch."""
 
-from louvain_um.profiling.sources.tracer.traced_accesses import AccessCounts, TracedAccesses
-from louvain_um.profiling.sources.tracer.tracer import Tracer
+from louvain_um.profiling.sources.tracer.tracer import AccessCounts, TracedAccesses, Tracer
 
 __all__ = ["AccessCounts", "TracedAccesses", "Tracer"]

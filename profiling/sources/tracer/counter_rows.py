@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from louvain_um.placement.hardware import ALIGNED as UNIT
 from louvain_um.placement.memory.arena import FreeList
 from louvain_um.profiling.session import PageMap
-from louvain_um.profiling.sources.tracer.state import COPIES, RANGE, RANGES, USES
+from louvain_um.profiling.sources.tracer.snippet import COPIES, RANGE, RANGES, USES
 
 U64 = NDArray[np.uint64]
 

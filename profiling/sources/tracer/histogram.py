@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sources.tracer.counter_rows import MOST, CountedArray, CounterRows, Maps
-from louvain_um.profiling.sources.tracer.state import COPIES, LOG, STATE, USES
+from louvain_um.profiling.sources.tracer.snippet import COPIES, LOG, STATE, USES
 
 U64 = NDArray[np.uint64]
 

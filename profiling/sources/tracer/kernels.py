@@ -28,7 +28,7 @@ from louvain_um.gpu.runtime import compile, compile_cache
 from louvain_um.gpu.runtime.nvrtc import Image
 from louvain_um.profiling.sources.source import SourceUnavailableError
 from louvain_um.profiling.sources.tracer.rewrite import Rewritten, rewritten
-from louvain_um.profiling.sources.tracer.state import STATE, SYMBOL
+from louvain_um.profiling.sources.tracer.snippet import STATE, SYMBOL
 from louvain_um.profiling.sources.tracer.tokenizer import PtxError
 
 MODULES: Final = 1 << 16

@@ -18,13 +18,13 @@ from typing import Final
 from louvain_um.gpu.runtime import compile_cache
 from louvain_um.gpu.runtime.nvrtc import Image
 from louvain_um.profiling.sources.tracer import snippet
-from louvain_um.profiling.sources.tracer.instructions import (
+from louvain_um.profiling.sources.tracer.snippet import (
+    STATE,
     PtxAccess,
     UnknownInstruction,
     access_of,
     callee,
 )
-from louvain_um.profiling.sources.tracer.state import STATE
 from louvain_um.profiling.sources.tracer.tokenizer import (
     Function,
     PtxError,

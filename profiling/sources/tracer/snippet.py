@@ -1,22 +1,187 @@
-"""The PTX that counts one access, put together from its parts.
+"""The PTX that counts one access: what reaches global memory, and what is put before it.
 
 Names begin with an underscore, which compilers do not use, and live in a block of their own.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
-from louvain_um.profiling.sources.tracer.instructions import PtxAccess
-from louvain_um.profiling.sources.tracer.state import (
-    FIRST_RANGE,
-    GRAIN,
-    LOG,
-    RANGE,
-    SYMBOL,
-    USES,
-    offset,
+import numpy as np
+
+from louvain_um.profiling.sources.tracer.tokenizer import Statement
+
+Use = Literal["read", "write", "atomic"]
+
+SPACES: Final = frozenset({"global", "param", "shared", "local", "const", "reg"})
+
+PLAIN: Final[dict[str, Use]] = {
+    "ld": "read",
+    "ldu": "read",
+    "st": "write",
+    "atom": "atomic",
+    "red": "atomic",
+}
+"""Instructions whose first bracketed operand is the address."""
+
+_HARMLESS: Final = """
+    abs activemask add addc alloca and applypriority bar barrier bfe bfi bfind bmsk bra brev
+    brkpt brx clusterlaunchcontrol clz cnot copysign cos createpolicy cvt cvta discard div dp2a
+    dp4a elect ex2 exit fence fma fns getctarank griddepcontrol isspacep istypep ldmatrix lg2
+    lop3 mad mad24 madc mapa match max mbarrier membar min mma mov movmatrix mul mul24 nanosleep
+    neg not or pmevent popc prefetch prefetchu prmt rcp redux rem ret rsqrt sad selp set
+    setmaxnreg setp shf shfl shl shr sin slct sqrt stackrestore stacksave stmatrix sub subc suq
+    szext tanh testp trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad
+    vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma xor
+"""
+
+HARMLESS: Final = frozenset(_HARMLESS.split())
+"""Instructions that read and write nothing in global memory: a prefetch only hints."""
+
+
+class UnknownInstruction(ValueError):  # noqa: N818
+    """An instruction that may reach global memory in a way that is not known here."""
+
+
+@dataclass(frozen=True, slots=True)
+class PtxAccess:
+    """One access of global memory."""
+
+    use: Use
+    address: str
+    generic: bool = False
+    nbytes: str = ""
+
+
+def access_of(instruction: Statement) -> PtxAccess | None:
+    """Return the access of global memory that an instruction makes, None for none."""
+    opcode = instruction.opcode
+    if opcode in HARMLESS:
+        return None
+    if opcode == "cp":
+        return _copy(instruction)
+    use = PLAIN.get(opcode)
+    if use is None:
+        raise UnknownInstruction(spelled(instruction))
+    spaces = _spaces(instruction)
+    modifiers = instruction.modifiers
+    if (spaces and spaces[0] != "global") or (opcode == "st" and "bulk" in modifiers):
+        return None
+    return PtxAccess(use, _addresses(instruction)[0], generic=not spaces)
+
+
+def callee(call: Statement) -> str:
+    """Return the function that a call names."""
+    name = next(words for words in call.operands if words[0] != "(")[0]
+    if name.startswith("%"):
+        raise UnknownInstruction("call by pointer")
+    return name
+
+
+def spelled(instruction: Statement) -> str:
+    """Return an instruction's name with its modifiers."""
+    return ".".join((instruction.opcode, *instruction.modifiers))
+
+
+def _copy(instruction: Statement) -> PtxAccess | None:
+    """Return the access of an asynchronous copy: only one of its ends is global memory."""
+    modifiers = instruction.modifiers
+    if {"commit_group", "wait_group", "wait_all", "mbarrier", "prefetch"} & set(modifiers):
+        return None
+    spaces = _spaces(instruction)
+    if "tensor" in modifiers or len(spaces) != 2:
+        raise UnknownInstruction(spelled(instruction))
+    if "global" not in spaces:
+        return None
+    addresses = _addresses(instruction)
+    size = "".join(instruction.operands[2]) if "bulk" in modifiers else ""
+    if spaces[1] == "global":
+        return PtxAccess("read", addresses[1], nbytes=size)
+    use: Use = "atomic" if "reduce" in modifiers else "write"
+    return PtxAccess(use, addresses[0], nbytes=size)
+
+
+def _spaces(instruction: Statement) -> list[str]:
+    """Return the state spaces that are named, without what follows a double colon."""
+    bases = (word.partition("::")[0] for word in instruction.modifiers)
+    return [base for base in bases if base in SPACES]
+
+
+def _addresses(instruction: Statement) -> list[str]:
+    """Return the operands in square brackets, without them."""
+    found = ["".join(words[1:-1]) for words in instruction.operands if words[0] == "["]
+    if not found:
+        raise UnknownInstruction(f"{spelled(instruction)} without an address")
+    return found
+
+
+SYMBOL: Final = "louvain_um_trace"
+"""Name of the block in every instrumented module."""
+
+RANGES: Final = 256
+"""Ranges of addresses in the block; the first stands for all other addresses."""
+
+GRAIN: Final = 4096
+"""Bytes of a bulk copy that count as one access."""
+
+RANGE: Final = np.dtype(
+    [
+        ("start", np.uint64),
+        ("nbytes", np.uint64),
+        ("row", np.uint32),
+        ("shift", np.uint32),
+        ("copies", np.uint32),
+        ("rows", np.uint32),
+    ]
 )
+"""An array: its addresses, the row of its first page, log2 of its pages' bytes, how many copies
+of its rows there are less one, and how many rows each has.
+
+Unused ranges have no bytes, so that a hint that was never set cannot mislead.
+"""
+
+COPIES: Final = 32
+"""Most copies of an array's rows, a power of two; a block of threads counts in one of them.
+
+Without, all that a device does to a small array would meet in one counter.
+"""
+
+STATE: Final = np.dtype(
+    [
+        ("cells", np.uint64, 3),  # counters of reads, writes, atomics: uint32[rows, bins]
+        ("origin", np.uint64),  # global timer at the beginning of bin 0
+        ("log", np.uint64),  # records of LOG
+        ("logged", np.uint64),  # where the number of samples is counted
+        ("capacity", np.uint64),  # records that the log holds
+        ("limit", np.uint32),  # a sample is taken if a hash is no larger
+        ("module", np.uint32),  # which module this is, in the upper half
+        ("bins", np.uint32),
+        ("last_bin", np.uint32),
+        ("bin_shift", np.uint32),  # log2 of a bin's nanoseconds
+        ("count", np.uint32),  # ranges in use, the first included
+        ("unused", np.uint64, 6),
+        ("ranges", RANGE, RANGES),
+    ]
+)
+
+LOG: Final = np.dtype(
+    [("address", np.uint64), ("time", np.uint64), ("use", np.uint32), ("kernel", np.uint32)]
+)
+"""A sampled access; `use` indexes `USES`, `kernel` is module and function, a half word each."""
+
+USES: Final = ("read", "write", "atomic")
+
+
+def offset(name: str) -> int:
+    """Return where a field lies in the block, in bytes."""
+    fields: Any = STATE.fields
+    return int(fields[name][1])
+
+
+FIRST_RANGE: Final = offset("ranges")
+"""Where the ranges begin; vectors are loaded from them, which wants a multiple of 16."""
+
 
 HINTS: Final = "$_hints"
 """A byte of shared memory for each place that counts: the range it met last.

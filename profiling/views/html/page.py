@@ -13,8 +13,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from louvain_um.profiling.views.html.parts import Part, heading
-from louvain_um.profiling.views.html.payload import ROOM
-from louvain_um.profiling.views.html.session_parts import comparison, session_parts
+from louvain_um.profiling.views.html.session_parts import ROOM, comparison, session_parts
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, overall
 from louvain_um.profiling.views.session.compare import comparison_title, ordinal
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PhaseSpan, SessionData
-from louvain_um.profiling.session.compile_time import compile_spans, without_compiling
 from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind, Source
+from louvain_um.profiling.session.summary import compile_spans, without_compiling
 
 GROUP_TITLES = {
     "graph": "Graph's CSR",

@@ -13,7 +13,7 @@ from louvain_um.profiling.views.session.analysis import (
     CAUSE_LABELS,
     SessionAnalysis,
 )
-from louvain_um.profiling.views.session.blocks import ping_pong
+from louvain_um.profiling.views.session.pages import ping_pong
 from louvain_um.profiling.views.session.traffic import (
     MOST_ROWS,
     TRAFFIC_COLUMNS,

@@ -17,7 +17,7 @@ from louvain_um.placement.machine.profiles import PROFILES, load_machine
 from louvain_um.profiling.session.data import OTHER, SessionData, waiting
 from louvain_um.profiling.session.events import Cause, Kind, Source
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
-from louvain_um.profiling.views.session.blocks import refetched_bytes
+from louvain_um.profiling.views.session.pages import refetched_bytes
 from louvain_um.profiling.views.table import format_value
 from louvain_um.results.display import count
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from louvain_um.profiling import load
-from louvain_um.profiling.sweep.store import KEY
+from louvain_um.profiling.sweep.files import KEY
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 

@@ -9,7 +9,7 @@ import pytest
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.runtime.device import capabilities
 from louvain_um.placement.layout import ArenaSpec
-from louvain_um.placement.machine.probes import Probes
+from louvain_um.placement.machine.calibrate import Probes
 from louvain_um.placement.memory import advise, cuda_calls
 from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
 from louvain_um.placement.memory.guard import guard, peer_for

@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-from louvain_um.placement.machine.probes import Probes
+from louvain_um.placement.machine.calibrate import Probes
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.smart import initialise, placement_of, smart_malloc

@@ -14,7 +14,7 @@ from louvain_um.placement.program import Gather, Phase, Stream
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.session.events import PHASES, Source
 from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
-from louvain_um.profiling.sources.tracer.state import USES
+from louvain_um.profiling.sources.tracer.snippet import USES
 
 pytestmark = pytest.mark.gpu
 

@@ -27,7 +27,7 @@ from louvain_um.placement.migration import pages
 from louvain_um.placement.migration.mover import Mover, RowGrowth
 from louvain_um.placement.migration.span import Span
 from louvain_um.placement.plan import Plan
-from louvain_um.placement.policy import candidates
+from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, as_if_larger, squeezed
 
@@ -205,7 +205,7 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, de
 def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch, detected):
     graph = stencil((90, 90)).graph
     options = squeezed(monkeypatch, "leiden", "13%")
-    for module in (layout, candidates):
+    for module in (layout, auto):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     taken = list[tuple[int, int, bool]]()
     real = RunMemory.empty
@@ -242,7 +242,7 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch,
 def test_what_would_be_split_lies_beyond_a_device_without_pages(monkeypatch, detected):
     graph = stencil((90, 90)).graph
     options = squeezed(monkeypatch, "leiden", "13%")
-    for module in (layout, candidates):
+    for module in (layout, auto):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     monkeypatch.setattr(layout, "SLACK", 512)
     monkeypatch.setattr(arenas, "supported", lambda device: False)

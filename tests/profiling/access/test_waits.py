@@ -8,8 +8,13 @@ import pytest
 from louvain_um.errors import OptionError
 from louvain_um.generators import lfr, rmat
 from louvain_um.placement.machine.profiles import load_machine
+from louvain_um.profiling.access.counting import (
+    aggregation_waits,
+    batches_of,
+    blocks_for,
+    sweep_steps,
+)
 from louvain_um.profiling.access.recorder import record
-from louvain_um.profiling.access.waits import aggregation_waits, batches_of, blocks_for, sweep_steps
 from louvain_um.profiling.simulator import (
     Access,
     Array,

@@ -5,7 +5,7 @@ from session_cases import at, life, table
 
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.session import PhaseSpan
-from louvain_um.profiling.session.attribution import event_arrays, with_phases
+from louvain_um.profiling.session.data import event_arrays, with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source, merge
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.phase_tables import by_phase

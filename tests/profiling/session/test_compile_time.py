@@ -7,9 +7,13 @@ import pytest
 
 from louvain_um.profiling import Session
 from louvain_um.profiling.session import PhaseSpan
-from louvain_um.profiling.session.compile_time import compile_spans, run_joules, without_compiling
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.summary import summary
+from louvain_um.profiling.session.summary import (
+    compile_spans,
+    run_joules,
+    summary,
+    without_compiling,
+)
 from louvain_um.profiling.views import timeline
 from louvain_um.profiling.views.html import session_parts
 from louvain_um.profiling.views.session import over_time, phase_tables, tables

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from simulator_cases import called
 
-from louvain_um.profiling.simulator.driver import sorting
+from louvain_um.profiling.simulator.driver import service
 from louvain_um.profiling.simulator.driver.constants import DIGITS
 
-sort_keys = called(sorting.sort_keys)
+sort_keys = called(service.sort_keys)
 
 
 @pytest.mark.parametrize("most", [1, 2, 256, 257, 1 << 22, 1 << 40])

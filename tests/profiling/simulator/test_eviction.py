@@ -16,7 +16,7 @@ from louvain_um.profiling.simulator import (
     Trace,
     simulate,
 )
-from louvain_um.profiling.simulator.driver.options import EVICTIONS
+from louvain_um.profiling.simulator.driver.user_functions import EVICTIONS
 
 ADVICE = ["none", "preferred_host", "host_mapped", "accessed_by", "preferred_gpu", "prefetched",
           "read_mostly", "pinned", "device"]  # fmt: skip

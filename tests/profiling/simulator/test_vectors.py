@@ -10,15 +10,14 @@ import numpy as np
 from simulator_cases import called
 
 from louvain_um.profiling.simulator.driver import (
-    access_counters,
     chunks,
     eviction,
     prefetcher,
     residency,
+    service,
 )
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver import thrashing as t
-from louvain_um.profiling.simulator.driver.options import Driver
 from louvain_um.profiling.simulator.driver.residency import (
     DISABLED,
     DUPLICATE,
@@ -27,6 +26,7 @@ from louvain_um.profiling.simulator.driver.residency import (
     Advice,
 )
 from louvain_um.profiling.simulator.driver.state import empty_state
+from louvain_um.profiling.simulator.driver.user_functions import Driver
 
 PROCESSORS = {0: c.ON_HOST, 1: c.ON_GPU, 2: c.ON_OTHER, None: 0}
 NUMBERS = {processor: number for number, processor in PROCESSORS.items()}
@@ -41,7 +41,7 @@ PREFETCH = 179
 
 
 CALLED = (
-    access_counters.bring_counted, access_counters.want_counted, chunks.root_of,
+    service.bring_counted, service.want_counted, chunks.root_of,
     chunks.unpin_served, eviction.charge, eviction.discard, eviction.free_block,
     eviction.note_empty, eviction.take_piece, prefetcher.add_neighbours, residency.choose,
     t.adapt, t.follow, t.forget_pages, t.hint, t.reaches, t.stamp,

@@ -14,12 +14,11 @@ from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
-from louvain_um.profiling.sweep.files import is_partial, read
-from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
+from louvain_um.profiling.sweep.files import Store, is_partial, read
+from louvain_um.profiling.sweep.points import parse_policies, parse_rates
 from louvain_um.profiling.sweep.replay import Point, replay, run
 from louvain_um.profiling.sweep.replay_tables import in_hindsight, iterations, remarks
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
-from louvain_um.profiling.sweep.store import Store
 from louvain_um.profiling.thesis.stand_ins import GRAPHS, NON_FITTING_GRAPHS, stand_in
 from louvain_um.profiling.views.sweep.cost_breakdown import fastest
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from louvain_um.profiling import Session
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
-from louvain_um.profiling.session.attribution import with_phases
+from louvain_um.profiling.session.data import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 
 MIB = 1 << 20

@@ -5,12 +5,11 @@ import pytest
 
 from louvain_um.profiling import Session
 from louvain_um.profiling.session import Lifetime, PhaseSpan
-from louvain_um.profiling.session.attribution import with_phases
+from louvain_um.profiling.session.data import with_phases
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
-from louvain_um.profiling.views.session.blocks import ping_pong, refetched_bytes, spread
-from louvain_um.profiling.views.session.pages import Axis
+from louvain_um.profiling.views.session.pages import Axis, ping_pong, refetched_bytes, spread
 from louvain_um.profiling.views.session.traffic import MOST_ROWS, first_rows
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import format_value

@@ -13,9 +13,9 @@ from louvain_um.profiling import Session
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.sweep.results import Sweep
-from louvain_um.profiling.views.html import payload, render, write
+from louvain_um.profiling.views.html import render, session_parts, write
 from louvain_um.profiling.views.html.page import embedded
-from louvain_um.profiling.views.html.payload import cells, encoded, halved, map_payload
+from louvain_um.profiling.views.html.session_parts import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, Layer, differences, migrations, rebin
 from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run, sweep_rows
@@ -152,7 +152,7 @@ def test_a_cell_is_a_byte():
 def test_maps_never_take_more_than_their_room(monkeypatch):
     random = np.random.default_rng(3)
     noise = layer(random.integers(0, 1 << 30, (600, 1024)).astype(float))
-    monkeypatch.setattr(payload, "layers", lambda analysis, axis: [noise, noise])
+    monkeypatch.setattr(session_parts, "layers", lambda analysis, axis: [noise, noise])
     assert len(encoded(noise)) > 500_000
     found = map_payload(SessionAnalysis(paged_run()), room=300_000)
     assert sum(len(each["data"]) for each in found["layers"]) <= 300_000

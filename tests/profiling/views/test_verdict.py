@@ -9,7 +9,7 @@ from louvain_um.generators import lfr
 from louvain_um.profiling import Session
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.session import Lifetime
-from louvain_um.profiling.session.attribution import with_phases
+from louvain_um.profiling.session.data import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator import (
     Access,

@@ -8,7 +8,7 @@ import pytest
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.profiling.sources.tracer import Tracer
 from louvain_um.profiling.sources.tracer.counter_rows import CounterRows, Maps
-from louvain_um.profiling.sources.tracer.state import COPIES, RANGES
+from louvain_um.profiling.sources.tracer.snippet import COPIES, RANGES
 
 
 def test_pages_grow_until_the_rows_fit_and_there_is_always_room_for_another():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louvain_um.profiling.sources.tracer.histogram import SLACK, Histogram
-from louvain_um.profiling.sources.tracer.state import COPIES, LOG, USES
+from louvain_um.profiling.sources.tracer.snippet import COPIES, LOG, USES
 
 AHEAD = -(10**18)
 """What the session's clock shows less what the device's does."""

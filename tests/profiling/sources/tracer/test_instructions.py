@@ -1,6 +1,6 @@
 import pytest
 
-from louvain_um.profiling.sources.tracer.instructions import (
+from louvain_um.profiling.sources.tracer.snippet import (
     PtxAccess,
     UnknownInstruction,
     access_of,

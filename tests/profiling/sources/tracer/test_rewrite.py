@@ -10,8 +10,7 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime import compile_cache, kernel_list, nvrtc
 from louvain_um.profiling.sources.tracer.kernels import for_driver, isa
 from louvain_um.profiling.sources.tracer.rewrite import rewrite
-from louvain_um.profiling.sources.tracer.snippet import SYMBOL
-from louvain_um.profiling.sources.tracer.state import FIRST_RANGE, LOG, RANGE, STATE
+from louvain_um.profiling.sources.tracer.snippet import FIRST_RANGE, LOG, RANGE, STATE, SYMBOL
 from louvain_um.profiling.sources.tracer.tokenizer import PtxError
 from tests.paths import ROOT
 
