@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,8 @@ def make_graph(
         allow_rounding=options.allow_rounding,
         kind=options.kind,
     )
-    return replace(graph, notes=in_order((*found, *graph.notes)), check=False) if found else graph
+    object.__setattr__(graph, "notes", in_order((*found, *graph.notes)))  # made here
+    return graph
 
 
 def in_order(notes: Iterable[str]) -> tuple[str, ...]:

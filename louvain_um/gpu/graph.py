@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
-from louvain_um.placement.memory import copies
+from louvain_um.graph.limits import checked_names
+from louvain_um.placement.memory import copies, cuda_calls
 
 if TYPE_CHECKING:
     from typing import Self
 
     import cupy
+
+
+ARRAYS: Final = "offsets", "targets", "weights", "loops"
+"""The arrays of a graph, in the order in which a `Graph` takes them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +35,11 @@ class DeviceGraph:
     loops: cupy.ndarray | None = None
     scale: float = 1.0
     notes: tuple[str, ...] = ()
+    check: InitVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, check: bool) -> None:
         weights: Any = self.weights
-        if weights is None or not len(weights):
+        if weights is None or not len(weights) or not check:
             return
         with nullcontext() if isinstance(weights, np.ndarray) else weights.device:
             if int(weights.min()) == 0:
@@ -44,7 +50,9 @@ class DeviceGraph:
 
     @classmethod
     def from_host(cls, graph: Graph) -> Self:
-        """Copy a graph to the current device."""
+        """Copy a graph to the current device; one that is there already is shared."""
+        if (there := there_of(graph)) is not None:
+            return there  # type: ignore[return-value]
         refuse_kinds(graph, "a DeviceGraph holds")
         weights: Any = graph.weights
         if weights is not None and weights.dtype == np.int64:
@@ -61,15 +69,16 @@ class DeviceGraph:
 
     def to_host(self, *, check: bool = True) -> Graph:
         """Copy to host memory; `check` as in `Graph`."""
-        weights = None if self.weights is None else copies.fetched(self.weights)
-        if weights is not None and weights.dtype == np.uint64:
-            weights = weights.view(np.int64)
-        if self.loops is None:
-            loops = np.zeros(self.n_vertices, np.int64)
-        else:
-            loops = copies.fetched(self.loops).view(np.int64)
-        offsets, targets = copies.fetched(self.offsets), copies.fetched(self.targets)
-        return Graph(offsets, targets, weights, loops, self.scale, notes=self.notes, check=check)
+        arrays = {name: self.fetched(name) for name in ARRAYS}
+        return Graph(**arrays, scale=self.scale, notes=self.notes, check=check)
+
+    def fetched(self, name: str) -> Any:
+        """Return one of the arrays as a `Graph` has it, in host memory."""
+        array = getattr(self, name)
+        if array is None:
+            return np.zeros(self.n_vertices, np.int64) if name == "loops" else None
+        found = array if type(array) is np.ndarray else copies.fetched(array)
+        return found.view(np.int64) if found.dtype == np.uint64 else found
 
     @property
     def n_vertices(self) -> int:
@@ -112,3 +121,60 @@ class DeviceGraph:
     def __repr__(self) -> str:
         kind = "weighted" if self.weighted else "unweighted"
         return f"DeviceGraph({self.n_vertices:,} vertices, {self.n_arcs:,} arcs, {kind})"
+
+
+class FetchedGraph(Graph):
+    """A graph whose arrays are on a device; each comes to host memory when something asks for it.
+
+    `there` is the graph on the device, where runs use it; None once it has left the device.
+    """
+
+    there: DeviceGraph | None = None
+
+    @classmethod
+    def of(cls, there: DeviceGraph, **more: Any) -> Self:
+        """Return an undirected graph with arrays on a device; `more` are fields of `Graph`."""
+        made = object.__new__(cls)
+        names = more.pop("names")
+        names = None if names is None else checked_names(names, there.n_vertices)
+        made.__dict__.update(there=there, names=names, **more)
+        if there.weights is None:
+            made.__dict__["weights"] = None
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ARRAYS or self.there is None:
+            raise AttributeError(name)
+        self.__dict__[name] = self.there.fetched(name)
+        return self.__dict__[name]
+
+    def __reduce__(self) -> Any:
+        return Graph, (*(getattr(self, field.name) for field in fields(self)), False)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether arcs carry weights."""
+        return "weights" not in self.__dict__ or self.weights is not None
+
+    @cached_property
+    def total_weight(self) -> int:
+        """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
+        return super().total_weight if self.there is None else self.there.total_weight
+
+    def leave_device(self) -> Self:
+        """Bring all arrays to host memory, and give those of the device back."""
+        import cupy
+
+        for name in ARRAYS:
+            getattr(self, name)
+        self.__dict__["there"] = None
+        cupy.get_default_memory_pool().free_all_blocks()
+        return self
+
+
+def there_of(graph: Graph) -> DeviceGraph | None:
+    """Return what the current device holds of a graph, if it does."""
+    there = graph.there if isinstance(graph, FetchedGraph) else None
+    if there is None or there.offsets.device.id != cuda_calls.current_device():
+        return None
+    return there

@@ -16,7 +16,7 @@ from louvain_um.gpu.aggregate.limits import (
     limits_within,
     low_scratch_limits,
 )
-from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.graph import DeviceGraph, FetchedGraph, there_of
 from louvain_um.gpu.level import CXX, DeviceRun, GpuLevel, sum_type
 from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
@@ -67,7 +67,9 @@ def prepare_run(
     extended = takes_extended_rule(options)
     if extended and isinstance(graph, DeviceGraph):
         graph = graph.to_host()
-    problem = problem_of(graph, options)
+    problem, given = problem_of(graph, options), graph
+    if isinstance(given, Graph) and not extended:
+        graph = there_of(given) or given
     if isinstance(graph, DeviceGraph):
         # A kernel counts degrees for the plan; announce its compilation.
         kernels.prepare([("relabel", "")], observer)
@@ -75,6 +77,11 @@ def prepare_run(
     packer = Packer(graph)
     planned = plan_of(graph, options, packer, device)
     plan, shape = planned.plan, planned.shape
+    compact = compact_types(plan, shape)
+    unchanged = plan.in_core and not compact and not plan.pages
+    if isinstance(given, FetchedGraph) and given.there and (extended or not unchanged):
+        # Its arrays would be in memory twice.
+        return prepare_run(given.leave_device(), options, observer, stack)
     observer(Event(kind="plan", phase="load", plan=plan))
     if extended and plan.out_of_core:
         raise OptionError(
@@ -84,13 +91,11 @@ def prepare_run(
             problem="policies that move vertex blocks to the device and back work for "
             "modularity without constraints only",
         )
-    compact = compact_types(plan, shape)
     pages = plan.pages is not None
     types, coarse = kernel_types(graph, LIMITS.small, extended=extended, pages=pages)
     load_kernels(problem, options, observer, compact or types, *coarse)
-    unchanged = plan.in_core and not compact and not plan.pages
-    given = graph if isinstance(graph, DeviceGraph) and unchanged else None
-    layout = without_graph(plan) if given else plan.layout
+    held = graph if isinstance(graph, DeviceGraph) and unchanged else None
+    layout = without_graph(plan) if held else plan.layout
     if planned.peer is None:
         check_host_room(layout)
     stack.enter_context(held_ballast(plan, options, device))
@@ -106,8 +111,8 @@ def prepare_run(
     stack.callback(memory.close)
     if plan.out_of_core:
         kernels.prepare([("vertex_blocks", types), ("vertex_blocks", "")], observer)
-    if given:
-        level = adopt(memory, given)
+    if held:
+        level = adopt(memory, held)
     else:
         level = upload(memory, graph, packer=packer, compact=compact, extended=extended)
     if extended and isinstance(graph, Graph):

@@ -34,12 +34,9 @@ COMPRESS: ContextVar[Callable[..., rows.Rows]] = ContextVar("compress", default=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """The arrays of a graph, its scale and its notes; see `Graph`."""
+    """The rows of a graph, its scale and its notes; see `Graph`."""
 
-    offsets: NDArray[np.int64]
-    targets: NDArray[np.uint32]
-    weights: NDArray[np.uint32] | NDArray[np.int64] | None
-    loops: NDArray[np.int64]
+    rows: rows.Rows
     scale: float
     notes: tuple[str, ...]
     imbalance: NDArray[np.int64] | None = None
@@ -124,19 +121,11 @@ def build(
     else:
         made = COMPRESS.get()(u, v, integers, n, summing=summing, threads=threads)
     if kind == "bipartite":
+        made = made.here()
         degrees = weighted_degrees(made.offsets, made.weights, made.loops)
         imbalance = kinds.mode_imbalance(u, v, degrees)
-    loops = int(np.count_nonzero(made.loops))
-    notes += merge_notes(len(u), made.repeats, made.weightless, loops, summing)
-    return Built(
-        offsets=made.offsets,
-        targets=made.targets,
-        weights=made.weights,
-        loops=made.loops,
-        scale=scale,
-        notes=notes,
-        imbalance=imbalance,
-    )
+    notes += merge_notes(len(u), made.repeats, made.weightless, made.n_loops, summing)
+    return Built(rows=made, scale=scale, notes=notes, imbalance=imbalance)
 
 
 def weighted_degrees(

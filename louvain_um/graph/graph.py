@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -192,18 +192,15 @@ class Graph:
         for note in built.notes:
             if isinstance(note, Underflow):
                 warn(note)
-        return cls(
-            built.offsets,
-            built.targets,
-            built.weights,
-            built.loops,
-            built.scale,
-            cast("NDArray[Any] | None", names),
-            built.notes,
-            kind,
-            built.imbalance,
-            check=False,
+        made: Self = built.rows.graph(
+            cls,
+            scale=built.scale,
+            names=names,
+            notes=built.notes,
+            kind=kind,
+            imbalance=built.imbalance,
         )
+        return made
 
     @property
     def n_vertices(self) -> int:
@@ -213,7 +210,7 @@ class Graph:
     @property
     def n_arcs(self) -> int:
         """Number of arcs: twice the edges that are not loops."""
-        return len(self.targets)
+        return int(self.offsets[-1])
 
     @property
     def n_edges(self) -> int:

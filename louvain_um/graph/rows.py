@@ -37,6 +37,20 @@ class Rows:
     repeats: int
     weightless: int
 
+    @property
+    def n_loops(self) -> int:
+        """Number of vertices with a loop."""
+        return int(np.count_nonzero(self.loops))
+
+    def here(self) -> Rows:
+        """Return rows in host memory, which these are."""
+        return self
+
+    def graph(self, made: Any, **more: Any) -> Any:
+        """Return a graph of these rows, of a class of graphs."""
+        arrays = self.offsets, self.targets, self.weights, self.loops
+        return made(*arrays, **more, check=False)
+
 
 def compress(
     u: NDArray[np.uint32],

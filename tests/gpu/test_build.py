@@ -1,7 +1,8 @@
 """Graphs built on a device, or by emulated kernels: those that the host builds, bit for bit."""
 
+import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from louvain_um.gpu.building.build import PARTIALS, Builder, Ends, LongRowError
 from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.generate.same_degrees import DeviceRandomGraphs, held_bytes
-from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.graph import DeviceGraph, FetchedGraph
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
 from louvain_um.options import Options
@@ -169,6 +170,36 @@ def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind, span
     assert len(built) > 3
 
 
+@pytest.mark.parametrize("kind", ["none", "bytes", "large"])
+def test_rows_that_stay_on_the_device_come_when_they_are_asked_for(emulated, kind):
+    device = Emulated(emulated, 2)
+
+    def compress(u, v, weights, n, *, summing, threads):
+        ends, sizes = Ends(u, v, weights), edges.Sizes(len(u), 2 * len(u), 50)
+        return rows_by(Builder(device, 50), Copies, ends, n, sizes, summing=summing, stay=True)
+
+    n, names = 30, np.array([f"v{i}" for i in range(30)])
+    u, v, weights = RNG.integers(0, 15, 120), RNG.integers(15, n, 120), WEIGHTS[kind](120)
+    v[:3] = u[:3]
+    given, modes = (u, v, weights), (u, v[::-1] | 16, weights)
+    more = {"n_vertices": n, "names": names}
+    right = Graph.from_edges(*given, **more)
+    two = Graph.from_edges(*modes, n_vertices=32, kind="bipartite")
+    with rows_made_by(compress):
+        made = Graph.from_edges(*given, **more)
+        both = Graph.from_edges(*modes, n_vertices=32, kind="bipartite")
+    assert isinstance(made, FetchedGraph)
+    assert not {"offsets", "targets", "loops"} & {*vars(made)}
+    assert (made.weighted, made.total_weight) == (right.weighted, right.total_weight)
+    copies = pickle.loads(pickle.dumps(made)), replace(made, notes=right.notes)
+    for mine, wanted in ((made, right), *((copy, right) for copy in copies), (both, two)):
+        for field in fields(right):
+            one, other = (getattr(graph, field.name) for graph in (mine, wanted))
+            assert np.array_equal(one, other), field.name
+            assert np.asarray(one).dtype == np.asarray(other).dtype
+    assert not hasattr(made, "nothing")
+
+
 def test_building_in_spans_that_is_cut_short_holds_no_memory(emulated):
     device = Emulated(emulated, 2)
     device.xp = Counted()
@@ -251,6 +282,12 @@ def test_a_run_on_the_device_makes_the_rows_of_the_host(gpu, kind, monkeypatch):
         with edges.rows_made_on(Options(device="cuda", device_budget=budget)):
             assert np.array_equal(as_graph(given).targets, right.targets)
     assert made[-1] is None
+    least = edges.limit_of(Options(device_budget="100%"), m, n, weighted=weights is not None)
+    assert right.nbytes < least < 5 * right.nbytes
+    share = f"{100 * edges.building_bytes(m, n, weighted=weights is not None) / least + 1}%"
+    with edges.rows_made_on(Options(device="cuda", device_budget=share)):
+        assert np.array_equal(as_graph(given).targets, right.targets)
+    assert made[-1] is not None
 
 
 @pytest.mark.parametrize("kind", ["ones", "float32"])

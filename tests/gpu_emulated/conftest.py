@@ -7,7 +7,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.graph import DeviceGraph, FetchedGraph
 from tests.distributed.runs import assert_equal
 from tests.gpu_emulated.emulated_engine import emulated_devices
 
@@ -33,6 +33,8 @@ def detected(monkeypatch, emulated):
             )
             run = stack.enter_context(GpuEngine(options, ignore))
             there = DeviceGraph.from_host(graph) if sent else graph
+            if sent == "built":
+                there = FetchedGraph.of(there, scale=1.0, names=None, notes=())
             found = detect(run, there, options, ignore)
             assert_equal(found, one)
             names = [kernel for _, kernel in kernels.launched]

@@ -76,6 +76,8 @@ class Pointer:
 class HostArray(np.ndarray):
     """An array of the host with what the engine uses of CuPy's."""
 
+    device = SimpleNamespace(id=0)
+
     @property
     def data(self):
         return Pointer(np.ndarray.__getattribute__(self, "ctypes").data)
@@ -302,6 +304,7 @@ def cupy_of(runtime):
         using_allocator=lambda take: nullcontext(),
         get_elapsed_time=lambda begin, end: 1.0,
     )
+    cupy.get_default_memory_pool = lambda: SimpleNamespace(free_all_blocks=nothing)
     cupy.subtract = np.subtract
     cupy.ndarray = lambda shape, dtype, at: view(at.ptr, *shape, dtype, None)
     cupy.zeros = lambda *given: np.zeros(*given).view(HostArray)

@@ -33,7 +33,7 @@ from louvain_um.options import Options
 from tests.dynamic.random_batches import merging
 from tests.gpu_emulated.emulated_device import Emulated
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
-from tests.gpu_emulated.memory.less_memory import set_limits
+from tests.gpu_emulated.memory.less_memory import GRAPHS, set_limits, squeezed
 
 pytestmark = pytest.mark.deep
 
@@ -259,6 +259,14 @@ def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(monkeypatch, emulate
         found = relabel.survey(there(graph.offsets), there(graph.targets))
     clustering = sampled_clustering(graph.offsets, graph.targets)
     assert found == degree_stats(graph.offsets)._replace(clustering=clustering)
+
+
+@pytest.mark.parametrize("budget", [None, "22%"])
+def test_a_graph_that_was_built_on_a_device_stays_there_if_it_can(monkeypatch, detected, budget):
+    options = squeezed(monkeypatch, "louvain", budget)
+    found = detected(GRAPHS["lfr"](), options, devices=2, sent="built").found
+    assert (found.graph.there is None) == (budget is not None)
+    assert ("targets" in vars(found.graph)) == (budget is not None)
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

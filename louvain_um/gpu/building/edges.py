@@ -8,12 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.gpu.graph import ARRAYS, DeviceGraph, FetchedGraph
 from louvain_um.gpu.runtime.device import (
     all_begun,
     capabilities,
@@ -23,6 +25,10 @@ from louvain_um.gpu.runtime.device import (
 )
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
+from louvain_um.placement.layout import device_bytes_in_core
+from louvain_um.placement.model.workload import GRAPH_KINDS
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO
 
 if TYPE_CHECKING:
     from louvain_um.gpu.building.build import Builder, Ends
@@ -49,8 +55,8 @@ def rows_made_on(options: Options) -> Iterator[None]:
     other. The host makes them where the run has no single GPU, for few edges, and where these spans
     would be too many.
     """
-    device, budget = options.device, options.budget
-    if device == "cpu" or is_several(device) or budget.fraction is not None:
+    device = options.device
+    if device == "cpu" or is_several(device):
         yield
         return
     if "louvain_um.gpu.engine" not in sys.modules:
@@ -59,7 +65,7 @@ def rows_made_on(options: Options) -> Iterator[None]:
     def compress(*edges: Any, **how: Any) -> rows.Rows:
         """Make rows as `rows.compress` does, on the device if it can."""
         many = len(edges[0]) >= LEAST_EDGES
-        made = _made_there(device, budget.nbytes, *edges, **how) if many else None
+        made = _made_there(options, *edges, **how) if many else None
         return made or rows.compress(*edges, **how)
 
     try:
@@ -81,19 +87,14 @@ def _import_engine() -> None:
 
 
 def _made_there(
-    device: str,
-    limit: int | None,
-    u: NDArray[np.uint32],
-    v: NDArray[np.uint32],
-    weights: NDArray[np.int64] | None,
-    n: int,
-    *,
-    summing: bool,
-    threads: int,
+    options: Options, u: Any, v: Any, weights: Any, n: int, *, summing: bool, threads: int
 ) -> rows.Rows | None:
-    """Return the rows that the device of a run makes; None where it cannot."""
+    """Return the rows that the device of a run makes; None where it cannot.
+
+    They stay there if the run decides where they go.
+    """
     try:
-        chosen = pick(device)
+        chosen = pick(options.device)
     except DeviceUnavailableError:  # which the run reports
         return None
     if chosen.kind == "cpu":
@@ -105,19 +106,41 @@ def _made_there(
     from louvain_um.placement.memory import copies, cuda_calls
 
     with chosen.current():
-        free = int(SHARE * cuda_calls.free_memory()[0])
-        room, weighted = min(free, limit or free), weights is not None
-        sizes = sizes_within(room, len(u), n, weighted=weighted, threads=threads)
+        ends, free = Ends(u, v, weights), int(SHARE * cuda_calls.free_memory()[0])
+        weighted = ends.weights is not None
+        limit = limit_of(options, len(ends.u), n, weighted=weighted) or free
+        sizes = sizes_within(min(free, limit), len(ends.u), n, weighted=weighted, threads=threads)
         if sizes is None:
             return None
+        stay = sizes.most_arcs >= 2 * len(ends.u) and find_policy(options.memory).name == AUTO.name
         there = CudaDevice()
         try:
             builder = Builder(there, sizes.range_arcs)
-            return rows_by(builder, copies, Ends(u, v, weights), n, sizes, summing=summing)
+            return rows_by(builder, copies, ends, n, sizes, summing=summing, stay=stay)
         except (OutOfMemoryError, LongRowError):
             return None
         finally:
             there.free_cached()
+
+
+def limit_of(options: Options, edges: int, n: int, *, weighted: bool) -> int | None:
+    """Return the bytes that building may take: the budget of the run, None without one.
+
+    A share is one of the least that a run on so many different edges takes in core.
+    """
+    if options.budget.fraction is None:
+        return options.budget.nbytes
+    from louvain_um.gpu.memory.run_plan import declared
+    from louvain_um.gpu.memory.shape import Shape, sums_of_ones
+
+    width, sums = (4, 8) if weighted else (0, sums_of_ones(2 * edges))
+    sizes = Shape(
+        vertices=n, arcs=2 * edges, weight_bytes=width, sum_bytes=sums, method=options.method
+    )
+    shapes = (replace(sizes, kind=kind) for kind in GRAPH_KINDS)
+    return options.budget.resolve(
+        min(device_bytes_in_core(declared(shape, False), separate=True) for shape in shapes)
+    )
 
 
 def building_bytes(edges: int, n: int, *, weighted: bool) -> int:
@@ -156,10 +179,41 @@ def sizes_within(limit: int, edges: int, n: int, *, weighted: bool, threads: int
     return Sizes(max(piece, 1), span, arcs)
 
 
+@dataclass(frozen=True, slots=True)
+class RowsThere(rows.Rows):
+    """The same on a device, as it holds them."""
+
+    n_loops: int
+
+    def here(self) -> rows.Rows:
+        """Return the rows in host memory."""
+        arrays = {name: self._there(check=False).fetched(name) for name in ARRAYS}
+        return rows.Rows(**arrays, repeats=self.repeats, weightless=self.weightless)
+
+    def graph(self, made: Any, **more: Any) -> Any:
+        """Return a graph of these rows, which stay on the device."""
+        there = self._there(scale=more["scale"], notes=more["notes"], check=False)
+        return FetchedGraph.of(there, **more)
+
+    def _there(self, **more: Any) -> DeviceGraph:
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
+        return DeviceGraph(**arrays, **more)
+
+
 def rows_by(
-    builder: Builder, copies: Any, ends: Ends, n: int, sizes: Sizes, *, summing: bool
+    builder: Builder,
+    copies: Any,
+    ends: Ends,
+    n: int,
+    sizes: Sizes,
+    *,
+    summing: bool,
+    stay: bool = False,
 ) -> rows.Rows:
-    """Return the rows of a host's edges; `copies` has `sent` and `fetched` of a device."""
+    """Return the rows of a host's edges; `copies` has `sent` and `fetched` of a device.
+
+    If they are to `stay` on the device, all of them must fit.
+    """
     weighted = ends.weights is not None
     given = ends._replace(weights=ends.weights.view(np.uint64)) if weighted else ends
 
@@ -180,14 +234,8 @@ def rows_by(
         weighted=weighted,
         summing=summing,
         most_arcs=sizes.most_arcs,
-        fetched=copies.fetched,
+        fetched=None if stay else copies.fetched,
     )
-    sums = made.weights
-    return rows.Rows(
-        offsets=made.offsets,
-        targets=made.targets,
-        weights=sums.view(np.int64) if sums is not None and sums.dtype == np.uint64 else sums,
-        loops=np.zeros(n, np.int64) if made.loops is None else made.loops.view(np.int64),
-        repeats=made.repeats,
-        weightless=made.weightless,
-    )
+    arrays = made.offsets, made.targets, made.weights, made.loops
+    there = RowsThere(*arrays, made.repeats, made.weightless, made.n_loops)
+    return there if stay else there.here()
