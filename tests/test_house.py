@@ -150,6 +150,7 @@ GOES_OUTSIDE = {
     "louvain_um.cli.startup": {"ctypes"},
     "louvain_um.core.atomic_files": {"ctypes", "fcntl"},
     "louvain_um.core.compiled": {"pickle"},
+    "louvain_um.core.headroom": {"ctypes"},
     "louvain_um.distributed.carriers.dask_rank": {"asyncio", "distributed"},
     "louvain_um.distributed.carriers.dask_session": {"asyncio", "distributed"},
     "louvain_um.distributed.carriers.mpi": {"mpi4py"},

@@ -8,12 +8,14 @@ of these into errors.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from louvain_um.errors import HostMemoryError
 
@@ -25,6 +27,9 @@ THREAD_BYTES: Final = 12 << 20
 
 SMALL: Final = 16 << 20
 """Bytes for which it does not pay to ask the system what is free."""
+
+LEAST_ADVISED: Final = 1 << 16
+"""Bytes for which it pays to give them back."""
 
 MEMORY_INFO: Final = Path("/proc/meminfo")
 CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
@@ -43,6 +48,34 @@ def require(count: int) -> None:
         mmap.mmap(-1, count).close()
     except (OSError, OverflowError, ValueError) as error:
         raise MemoryError(f"no {count >> 20:,} MiB of memory are left") from error
+
+
+def give_back(array: Any) -> None:
+    """Let the system take the memory of a contiguous array, whose values are lost."""
+    if array.nbytes >= LEAST_ADVISED:
+        _advise(array, "MADV_DONTNEED")
+
+
+def by_small_pages(array: Any) -> None:
+    """Let a fresh array take memory as it is written, not 2 MiB at a time."""
+    _advise(array, "MADV_NOHUGEPAGE")
+
+
+def return_heap() -> None:
+    """Give free memory between small arrays back to the system, as glibc does when asked to."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _advise(array: Any, advice: str) -> None:
+    """Advise the system on the whole pages of an array; only Linux frees them at once."""
+    if not sys.platform.startswith("linux"):
+        return
+    size = mmap.PAGESIZE
+    begin = -(-array.ctypes.data // size) * size
+    end = (array.ctypes.data + array.nbytes) // size * size
+    libc = ctypes.CDLL(None)
+    libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), getattr(mmap, advice))
 
 
 def check_host_memory(needed: int, what: str, remedy: str) -> None:

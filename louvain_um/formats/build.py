@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, Taken
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.graph import rows
 from louvain_um.graph.graph import Graph
 
 
@@ -22,8 +23,12 @@ def make_graph(
     *,
     n: int | None = None,
     notes: Iterable[str] = (),
+    owned: bool = False,
 ) -> Graph:
-    """Build the graph of a list of edges; `n` is the number of vertices if no names give it."""
+    """Build the graph of a list of edges; `n` is the number of vertices if no names give it.
+
+    Of edges that are `owned`, which nobody needs afterwards, the values may be lost.
+    """
     found = [*notes]
     if w is None and options.weighted and len(u):
         raise GraphError("has no weights; drop weighted=True (--weighted)")
@@ -44,16 +49,20 @@ def make_graph(
         n = len(names)
         if names.dtype.kind in "iu" and np.array_equal(names, np.arange(n)):
             names = None
-    graph = Graph.from_edges(
-        u,
-        v,
-        w,
-        n_vertices=n,
-        duplicates=options.duplicates,
-        names=names,
-        allow_rounding=options.allow_rounding,
-        kind=options.kind,
-    )
+    before = rows.SPENT.set(owned and options.kind == "undirected")
+    try:
+        graph = Graph.from_edges(
+            u,
+            v,
+            w,
+            n_vertices=n,
+            duplicates=options.duplicates,
+            names=names,
+            allow_rounding=options.allow_rounding,
+            kind=options.kind,
+        )
+    finally:
+        rows.SPENT.reset(before)
     object.__setattr__(graph, "notes", in_order((*found, *graph.notes)))  # made here
     return graph
 

@@ -1,7 +1,7 @@
 """Before a file is read: the size of its graph, and the most memory that reading it takes.
 
-Edges that are to be sorted lie next to the records that they become: two for each edge
-(`louvain_um.graph.rows`). Where a GPU sorts them, less is taken.
+Edges become records, two for each; many of them leave memory meanwhile (`louvain_um.graph.rows`).
+Where a GPU sorts them, less is taken.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from louvain_um.formats.file_types import format_of
 from louvain_um.formats.graph_file import GraphFile, is_stream, open_graph_file, refuse_missing
 from louvain_um.formats.parse_errors import split
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.graph.rows import MANY
 
 SAMPLE = 1 << 16
 """Entries of a matrix that are examined."""
@@ -146,8 +147,8 @@ IDS: Final = 8
 RECORDS: Final = 16
 """Bytes of its records, without weights."""
 
-WEIGHTS: Final = 40
-"""Bytes that a weight adds: as it is read, as an integer, in both records, and room for sorting."""
+WEIGHT: Final = 8
+"""Bytes of its weight; both records have one, too."""
 
 PARSED: Final = 4
 """Bytes of an edge of a text: what blocks that were read side by side leave in the heap."""
@@ -209,7 +210,7 @@ def _parquet(file: GraphFile) -> int | None:
     known = [statistics(table.metadata, names[place]) for place in (first, second)]
     largest = max((each.max if each else 2**63 for ends in known for each in ends), default=0)
     wide = 0 if largest < 2**32 - 1 else types[first].bit_width // 8 * 2
-    return _edges(table.metadata.num_rows, largest + 1, IDS + wide, weighted=weight is not None)
+    return _edges(table.metadata.num_rows, largest + 1, wide, 0, weighted=weight is not None)
 
 
 def _text(file: GraphFile, nbytes: int) -> int | None:
@@ -229,10 +230,12 @@ def _text(file: GraphFile, nbytes: int) -> int | None:
         return None
     edges = nbytes * len(lines) // sum(len(line) + 1 for line in lines)
     weighted = reads_weight(file, detected, ReadOptions())
-    return _edges(edges, largest + 1, IDS + PARSED, weighted=weighted)
+    return _edges(edges, largest + 1, 0, PARSED, weighted=weighted)
 
 
-def _edges(edges: int, vertices: int, each: int, *, weighted: bool) -> int:
-    """Return the bytes of some edges, of which each takes so many before it is sorted."""
-    more = WEIGHTS if weighted else 0
-    return edges * (each + RECORDS + more) + VERTEX * min(vertices, 2 * edges) + FIXED
+def _edges(edges: int, vertices: int, wide: int, parsed: int, *, weighted: bool) -> int:
+    """Return the bytes of some edges: of each, the given ones are kept, or given back if many."""
+    weight = WEIGHT if weighted else 0
+    each = RECORDS + 2 * weight
+    each += wide if each * edges >= MANY else wide + parsed + IDS + weight
+    return edges * each + VERTEX * min(vertices, 2 * edges) + FIXED

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.headroom import check_host_memory, give_back
 from louvain_um.errors import GraphError, check_switch
 from louvain_um.graph import kinds, rows
 from louvain_um.graph.ids import vertex_ids
@@ -104,6 +104,8 @@ def build(
             integers = np.where(values < 0, -integers, integers)
         else:
             integers, scale, notes = quantise(values, allow_rounding)
+            if rows.SPENT.get():
+                give_back(values)
         if len(integers) != len(u):
             raise GraphError(
                 f"{len(integers)} weights for {len(u)} edges; pass one weight for each edge"

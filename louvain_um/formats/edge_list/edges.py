@@ -244,10 +244,9 @@ class Chunks:
 
     def join(self) -> EdgeList:
         """Return the whole list and free the chunks."""
-        u, v = _join(self.columns[0]), _join(self.columns[1])
-        edges = EdgeList(u, v)
+        kinds = [np.uint32, np.uint32, *([np.float64] if self.weighted else [])]
+        edges = EdgeList(*map(_join, self.columns, kinds))
         if self.weighted:
-            edges.w = _join(self.columns[2], np.float64)
             use_integer_weights(edges, self.written)
         return edges
 
@@ -262,7 +261,7 @@ def use_integer_weights(edges: EdgeList, written: Written) -> None:
         edges.w = edges.w.astype(np.int64)
 
 
-def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
+def _join(chunks: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     if len(chunks) == 1:
         return chunks.pop()
     places = np.cumsum([0, *map(len, chunks)]).tolist()
@@ -293,6 +292,6 @@ def build_graph(
     if edges.inexact is not None and lossy:
         raise file.error(f"weight {edges.inexact.text} is{TOO_LARGE[1:]}", edges.inexact.line)
     try:
-        return make_graph(edges.u, edges.v, edges.w, names, options, n=n, notes=notes)
+        return make_graph(edges.u, edges.v, edges.w, names, options, n=n, notes=notes, owned=True)
     except GraphError as error:
         raise file.error(f"{error}") from None

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.graph import ARRAYS, DeviceGraph, FetchedGraph
