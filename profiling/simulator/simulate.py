@@ -287,16 +287,24 @@ class Replay:
         s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
 
     def _touch(self, t: Touches, amount: NDArray[np.int64]) -> None:
-        """Run the touches of a kernel; of many random ones, a sample stands for the rest."""
+        """Run the touches of a kernel; of many random ones, a sample stands for the rest.
+
+        Neighbouring runs of an array share a sample.
+        """
         first = t.first + self.layout.starts[t.array]
-        begin = 0
-        for at in np.flatnonzero(t.scattered & (amount > 2 * SAMPLE)).tolist():
+        begin, alike = 0, (np.diff(t.array) == 0) & (np.diff(t.way) == 0) & t.scattered[1:]
+        starts = np.flatnonzero(np.append(True, ~alike)) if len(t) else np.empty(0, np.int64)
+        sums = np.add.reduceat(amount, starts) if len(t) else starts
+        for group in np.flatnonzero(t.scattered[starts] & (sums > 2 * SAMPLE)).tolist():
+            at, total = int(starts[group]), int(sums[group])
+            end = int(starts[group + 1]) if group + 1 < len(starts) else len(t)
             self._rows(t, first, amount, slice(begin, at))
-            sample = np.full(len(amount), SAMPLE)
-            self._rows(t, first, sample, slice(at, at + 1))
-            with self._standing_for((int(amount[at]) - SAMPLE) / SAMPLE):
-                self._rows(t, first, sample, slice(at, at + 1))
-            begin = at + 1
+            sample = np.maximum(1, np.rint(amount * (SAMPLE / total))).astype(np.int64)
+            taken = int(sample[at:end].sum())
+            self._rows(t, first, sample, slice(at, end))
+            with self._standing_for((total - taken) / taken):
+                self._rows(t, first, sample, slice(at, end))
+            begin = end
         self._rows(t, first, amount, slice(begin, len(t)))
 
     def _rows(

@@ -114,6 +114,29 @@ def wait(pages, queue, waiting, page, way, amount, owner):
 
 
 @compiled
+def all_hit(pages, need):
+    """Return 0 if all pages of a run are read where they are, 1 if over the bus, else -1."""
+    side = (pages[0] >> 4) & 1
+    for bits in pages:
+        if not bits & need or (bits >> 4) & 1 != side:
+            return -1
+    return np.int64(side)
+
+
+@compiled
+def after(state, steps):
+    """Return a state of the generator so many steps on: powers of its map, by squaring."""
+    factor, term = MULTIPLIER, INCREMENT
+    while steps:
+        if steps & 1:
+            state = factor * state + term
+        term *= factor + 1
+        factor *= factor
+        steps >>= 1
+    return state
+
+
+@compiled
 def advance(arrays, switches, sums, rows, cursor):
     """Run touches from `cursor` (row, page in the row) until a window of them waits or all ran.
 
@@ -147,6 +170,13 @@ def advance(arrays, switches, sums, rows, cursor):
         remote = 0
         if ways[i] & c.SCATTERED:
             state = counters[c.RANDOM]
+            if not tracked and not threshold and amount - done > length[i]:
+                side = all_hit(pages[first[i] : last], need)
+                if side >= 0:
+                    hits = amount - done
+                    remote = side * hits
+                    state = after(state, hits)
+                    done = amount
             while done < amount:
                 done += 1
                 state = state * MULTIPLIER + INCREMENT

@@ -28,7 +28,7 @@ from louvain_um.profiling.simulator import (
     simulate,
     trace_of_addresses,
 )
-from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES
+from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES, SCATTERED
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.replay import Point, replay
 
@@ -177,6 +177,34 @@ def test_of_many_gathers_a_sample_stands_for_the_rest(monkeypatch):
         assert sampled.total(name) == pytest.approx(whole.total(name), rel=0.03), name
     assert sampled.seconds == pytest.approx(whole.seconds, rel=0.03)
     assert sampled.batches == pytest.approx(whole.batches, rel=0.03)
+
+
+def test_random_accesses_that_all_hit_are_counted_at_once_as_one_by_one():
+    here, other = (Array(name=name, group="g", nbytes=4 * MIB) for name in "ab")
+    runs = Touches.at_random(0, 0, 700, Access.GATHER, 100_000)
+    behind = Touches.at_random(1, 0, 1024, Access.SCATTER, 3000)
+    steps = Launch(touches=Touches.runs(0, 0, 700)), Launch(touches=runs), Launch(touches=behind)
+    # With access counters, which find nothing to count here, each access is looked at.
+    ways = (None, Driver(access_counters=2**31 - 1))
+    found = [simulate(Trace((here, other), steps), "h200", driver=driver) for driver in ways]
+    assert found[0].total("touches") == 700 + 103_000
+    for name in ("time", "kind", "address", "count"):
+        assert np.array_equal(*(run.events[name] for run in found))
+    assert np.array_equal(found[0].by_array, found[1].by_array)
+
+
+def test_neighbouring_runs_of_random_accesses_share_a_sample(monkeypatch):
+    array = Array(name="a", group="g", nbytes=64 * MIB)
+    cuts = np.arange(0, 16384, 512)
+    pieces = Touches.runs(0, cuts, 512, int(Access.GATHER) | SCATTERED, 125_000)
+    module = sys.modules["louvain_um.profiling.simulator.simulate"]
+    runs = []
+    for sample in (1 << 30, 1 << 16):
+        monkeypatch.setattr(module, "SAMPLE", sample)
+        runs.append(simulate(Trace((array,), (Launch(touches=pieces),)), "h200"))
+    for name in ("touches", "bytes_in_demand", "bytes_in_density"):
+        assert runs[1].total(name) == pytest.approx(runs[0].total(name), rel=0.02), name
+    assert runs[1].seconds == pytest.approx(runs[0].seconds, rel=0.02)
 
 
 def test_what_is_no_algorithm_is_refused(graph):
