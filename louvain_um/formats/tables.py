@@ -224,8 +224,9 @@ def from_ids(
         found = Numbered(u, v, len(names), names)
     found = modes_of(found, titles, declared=declared, one=options.bipartite is False)
     notes = [*notes, *found.notes]
-    more = {"n": found.n, "notes": notes, "owned": owned}
-    return make_graph(found.u, found.v, w, found.names, options, **more)
+    return make_graph(
+        found.u, found.v, w, found.names, options, n=found.n, notes=notes, owned=owned
+    )
 
 
 def whole(ids: NDArray[Any]) -> NDArray[Any]:

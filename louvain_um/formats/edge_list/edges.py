@@ -244,9 +244,10 @@ class Chunks:
 
     def join(self) -> EdgeList:
         """Return the whole list and free the chunks."""
-        kinds = [np.uint32, np.uint32, *([np.float64] if self.weighted else [])]
-        edges = EdgeList(*map(_join, self.columns, kinds))
+        u, v = _join(self.columns[0]), _join(self.columns[1])
+        edges = EdgeList(u, v)
         if self.weighted:
+            edges.w = _join(self.columns[2], np.float64)
             use_integer_weights(edges, self.written)
         return edges
 
@@ -261,7 +262,7 @@ def use_integer_weights(edges: EdgeList, written: Written) -> None:
         edges.w = edges.w.astype(np.int64)
 
 
-def _join(chunks: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
     if len(chunks) == 1:
         return chunks.pop()
     places = np.cumsum([0, *map(len, chunks)]).tolist()
