@@ -109,6 +109,11 @@ class GpuLevel:
         return self.number > 0 and self.vertices <= JOINED
 
     @property
+    def lasting(self) -> list[str]:
+        """Names of the arrays that the level keeps until the end of its cycle."""
+        return [f"{name}.{self.cycle}.{self.number}" for name in ("labels", "refined", "start")]
+
+    @property
     def targets24(self) -> bool:
         """Whether targets take 24 bits, of a coarse level."""
         if self.compact:

@@ -114,6 +114,10 @@ class RunMemory:
             if allocation and not allocation.own:
                 allocation.arena.give(allocation.address)
 
+    def discard(self, *names: str) -> None:
+        """Give those of some arrays back that are live."""
+        self.free(*(name for name in names if name in self.live))
+
     def shrink(self, name: str, shape: int) -> Any:
         """Return the first `shape` elements of an array, which gives the rest back."""
         old, allocation = self.live[name], self.allocations[name]

@@ -188,7 +188,9 @@ def check_levels(device, graph, start, where):
         level = run.load(graph)
         if start is not None:
             exact.cycle, exact.start = 1, start.copy()
-            level = run.first = replace(level, cycle=1, start=put(run, "start.1.0", start))
+            level = run.from_input.first = replace(
+                level, cycle=1, start=put(run, "start.1.0", start)
+            )
         for _ in range(2):
             moved = cpu.move(exact)
             assert run.move(level) == moved, where
@@ -223,7 +225,9 @@ def test_arcs_read_once_more_are_counted(device):
     assert set(np.diff(graph.offsets)) == {26}
     with device.engine(Options()) as run:
         start = (np.arange(graph.n_vertices, dtype=np.uint32) // 20) * 20
-        level = run.first = replace(run.load(graph), cycle=1, start=put(run, "start.1.0", start))
+        level = run.from_input.first = replace(
+            run.load(graph), cycle=1, start=put(run, "start.1.0", start)
+        )
         moved = run.move(level)
     assert level.read_again == 26 * moved.moves
     assert 0 < level.read_again < moved.arcs_visited
@@ -445,7 +449,7 @@ def always(request, monkeypatch):
     """However small level 1 is, and whatever it keeps, level 2 takes its place."""
     limits = replace(request.param, small=0)
     monkeypatch.setattr(preparation, "LIMITS", limits)
-    monkeypatch.setattr(reaggregate, "wanted", lambda first, level, *_: level.number == 1)
+    monkeypatch.setattr(reaggregate.FromInput, "outgrows", lambda _, level: level.number == 1)
 
 
 def state_of(level):

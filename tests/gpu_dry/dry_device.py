@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.hierarchy import detect
-from louvain_um.gpu import engine, preparation
+from louvain_um.gpu import engine, followed_plan, preparation
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.runtime.compile import using
@@ -114,13 +114,13 @@ def dry_engine(patch, graph, script, options, observer, kernels=DryKernels):
     with patch.context() as patch:
         install(patch, FakeCuda(free=H200_FREE))
         _pose_as_cupy(patch)
-        patch.setattr(engine, "name_of", lambda index: "none")
+        patch.setattr(followed_plan, "name_of", lambda index: "none")
         patch.setattr(run_memory, "view", view)
         patch.setattr(run_memory, "fill", fill)
         patch.setattr(run_memory, "fetch", lambda sides, values: None)
         # What is laid out exists nowhere: the memory of this host sets no limit.
         patch.setattr(preparation, "check_host_room", lambda layout: None)
-        still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
+        still = SimpleNamespace(need=lambda *_: None, traffic=followed_plan.Traffic())
         patch.setattr(loading, "BlockCache", lambda *_, **__: still)
         skew = script.survey or loading.survey(graph)
         patch.setattr(preparation, "survey", lambda _: skew)

@@ -141,7 +141,7 @@ def renewed(engine, graph, start, **awake):
     run.best = host_steps.RELEASED
     level = replace(engine.load(graph), cycle=1, start=start, **awake)
     if isinstance(engine, GpuEngine):
-        engine.first = level
+        engine.from_input.first = level
     path = run.cycle(level, 1)
     return engine.labels(path), [replace(level, seconds=0.0) for level in run.levels]
 

@@ -22,6 +22,9 @@ from louvain_um.gpu.aggregate.aggregate import in_chunks
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
 from louvain_um.gpu.aggregate.limits import AggregationLimits
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.memory.in_place import InPlace
+from louvain_um.gpu.memory.level_room import LevelRoom
+from louvain_um.gpu.preparation import Prepared
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.relabel.relabel import Join
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -36,26 +39,60 @@ GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
 """Arrays of a level's graph."""
 
 
-def wanted(first: GpuLevel, level: GpuLevel, limits: AggregationLimits, planned: bool) -> bool:
-    """Return whether Leiden's level after this one is to be made from the input's arcs."""
-    if limits.region_arcs is None:
-        return False
-    outgrown = planned or level.arcs > limits.region_arcs[0]
-    keeps = level.number == 1 or level.arcs > REAGGREGATE_LATER * first.arcs
-    return outgrown and keeps and keeps_most(first, level, limits)
+class FromInput:
+    """Decides which levels of a run are made from the input's arcs, and makes them."""
 
+    def __init__(self, prepared: Prepared, room: LevelRoom, in_place: InPlace) -> None:
+        self.prepared, self.room, self.in_place = prepared, room, in_place
+        self.run, self.memory = prepared.run, prepared.run.memory
+        self.first = prepared.level
+        self.path: list[GpuLevel] = []
+        self.shares: dict[str, float] = {}
 
-def keeps_most(first: GpuLevel, level: GpuLevel, limits: AggregationLimits) -> bool:
-    """Return whether a level has nearly as many arcs as the input."""
-    large = max(level.vertices, level.arcs) > limits.small
-    return level.number > 0 and large and level.arcs > REAGGREGATE_ABOVE * first.arcs
+    def wanted(self, level: GpuLevel) -> bool:
+        """Return whether the level after this one is to be made from the input's arcs."""
+        if self.prepared.blocks or self.run.problem.extended or not self.run.leiden:
+            return False
+        if self.memory.mover:
+            return self.gives_way(level) and self.room.lacks_room(level)
+        return self.outgrows(level)
+
+    def outgrows(self, level: GpuLevel) -> bool:
+        """Return whether a level is too large for its region, and the next one would be."""
+        regions, planned = self.run.limits.region_arcs, self.prepared.planned
+        if regions is None:
+            return False
+        outgrown = (planned and planned.shape.reaggregates) or level.arcs > regions[0]
+        keeps = level.number == 1 or level.arcs > REAGGREGATE_LATER * self.first.arcs
+        return bool(outgrown and keeps and self.gives_way(level))
+
+    def gives_way(self, level: GpuLevel) -> bool:
+        """Return whether a level's graph is freed, if the next one's has no room as well."""
+        if not self.run.leiden or self.run.problem.extended:
+            return False
+        large = max(level.vertices, level.arcs) > self.run.limits.small
+        return level.number > 0 and large and level.arcs > REAGGREGATE_ABOVE * self.first.arcs
+
+    def make(self, level: GpuLevel) -> GpuLevel:
+        """Return the level after this one; `shares` are of the arcs read those on the host."""
+        return from_input(self.memory, self.path[:-1], level, self.run.limits, self.begin)
+
+    def restore(self, level: GpuLevel) -> None:
+        """Make the graph of a level again, in whose memory the next one was made."""
+        before = self.path[: level.number]
+        restore(self.memory, before, level, self.run.limits, self.begin)
+        self.room.map_all(level)
+
+    def begin(self, source: GpuLevel) -> None:
+        """Let kernels read the input's arcs, to make a later level of them."""
+        self.room.begin_from_input(source, self.path[-1])
+        self.shares = self.in_place.shares(source)
 
 
 def give_back(memory: RunMemory, level: GpuLevel, names: Sequence[str] = GRAPH) -> None:
     """Free those arrays of a level's graph that exist."""
+    memory.discard(*(f"{name}.{level.tag}" for name in names))
     for name in names:
-        if f"{name}.{level.tag}" in memory.live:
-            memory.free(f"{name}.{level.tag}")
         setattr(level, name, None)
 
 

@@ -84,11 +84,12 @@ class InPlace:
             self._declared(level, "refine", 1 / self.cycles)
 
     def aggregate(self, level: GpuLevel, coarse: GpuLevel, before: dict[str, float]) -> None:
-        """Count an aggregation, after it; rows may have left the device meanwhile."""
+        """Count an aggregation, after it; `before` are the shares of rows on the host before it."""
         if not self.possible:
             return
-        for name, share in before.items():
-            self._add(name, "aggregate", level, int(self._width(level, name) * level.arcs), share)
+        for name, share in self.shares(level).items():
+            between = (before.get(name, 0.0) + share) / 2
+            self._add(name, "aggregate", level, int(self._width(level, name) * level.arcs), between)
         stem = (
             "refined" if f"refined.{level.cycle}.{level.number}" in self.memory.live else "labels"
         )

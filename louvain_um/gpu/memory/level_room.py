@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -41,15 +41,15 @@ class LevelRoom:
     """Reports to the mover what steps on a level need; without one, all stays where it is."""
 
     memory: RunMemory
-    plan: Plan | None
+    plan: InitVar[Plan | None]
     limits: AggregationLimits
     low_scratch: bool
     on_host: dict[Phase, int] = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, plan: Plan | None) -> None:
         # Before the run: it waits for what the host does between two steps.
         steps: tuple[Phase, ...] = ("move", "refine", "aggregate")
-        paged = self.plan if self.mover else None
+        paged = plan if self.mover else None
         self.on_host = {step: work_bytes_on_host(paged, step) if paged else 0 for step in steps}
 
     @property
@@ -61,8 +61,8 @@ class LevelRoom:
         self, level: GpuLevel, step: Phase, idle: Sequence[str] = (), *, backs_up: bool = True
     ) -> None:
         """Place a level's graph for a step that begins; `idle` arrays are not read in it."""
+        self.let_leave(*idle)
         if self.mover:
-            self.mover.let_leave(*idle)
             least = self.work_bytes(level, step)
             needs = Needs(least=least, arrays=in_pages(level), backs_up=backs_up)
             self.mover.begin(step, level.number, needs)
@@ -93,9 +93,9 @@ class LevelRoom:
             self.mover.start_return(self.work_bytes(level, "move") + start)
 
     def let_leave(self, *idle: str) -> None:
-        """Let arrays leave the device that are not read until the end of a cycle."""
+        """Let live arrays leave the device that are not read until the end of a cycle."""
         if self.mover:
-            self.mover.let_leave(*idle)
+            self.mover.let_leave(*(name for name in idle if name in self.memory.live))
 
     def return_idle(self) -> None:
         """Bring arrays back that were not read, since all of them are now."""
@@ -123,7 +123,7 @@ class LevelRoom:
 
     def work_bytes(self, level: GpuLevel, step: Phase) -> int:
         """Return the bytes of the device that a step on a level works with; 0 without pages."""
-        if self.mover is None or self.plan is None:
+        if self.mover is None:
             return 0
         found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
         return found if level.number else max(0, found - self.on_host[step])

@@ -60,7 +60,7 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, detect
     if always:
         # Smaller levels, too, and one that has to be made again, as level 3 is lost.
         monkeypatch.setattr(reaggregate, "REAGGREGATE_ABOVE", 0)
-        monkeypatch.setattr(GpuEngine, "from_input", GpuEngine.gives_way)
+        monkeypatch.setattr(reaggregate.FromInput, "wanted", reaggregate.FromInput.gives_way)
         quality, calls, runs = hierarchy.Run.quality, Counter[int](), list[hierarchy.Run]()
 
         def lost(run, level):
@@ -111,9 +111,9 @@ def test_a_plan_is_corrected_while_level_1_moves_where_no_layout_follows(
             run.move(level)
             path.append(level)
             level = run.aggregate(level)
-        assert run.plan is run.room.plan is plans[0] is plans[1]
+        assert run.plan is plans[0] is plans[1]
         assert bool(run.memory.mover) == (budget is not None)
-        assert run.forecast.corrected
+        assert run.followed.corrected
     (launched,) = corrected
     assert launched[-1] == "move"
     assert launched.count("move") == 2
