@@ -34,37 +34,45 @@ __device__ i64 rank_labels(const Arguments<W, A>& args) {
 
 // Lists the members of each community, in no particular order, and the arcs before each; numbers
 // become ranks, where there are ranks. `ranks` may share memory with `members`: it is read before
-// members are written. Ends with a barrier.
+// members are written. Offsets are read in order, once: they may be on the host. Ends with a
+// barrier.
 template <class W, class A>
 __device__ void list_members(const Arguments<W, A>& args, i64 k) {
   Barrier* barrier = &args.state->barrier;
   const i64 n = args.n, thread = grid_thread(), threads = grid_threads();
   const ArcsBefore arcs_before = args.arcs_before();
-  u32* places = args.low;  // place of each vertex in its community, until arcs are counted
-  for (i64 c = thread; c <= k; c += threads) args.starts[c] = 0;
+  u32 *starts = args.starts, *lengths = args.low;  // of members' rows, until arcs are counted
+  for (i64 c = thread; c <= k; c += threads) starts[c] = 0;
   grid_sync(barrier);
   // One addition for all members of a community within a warp: large communities are in every warp.
   for (i64 v = thread; v - lane_index() < n; v += threads) {
-    u32 c = v < n ? args.numbers[v] : EMPTY, base = 0;
-    if (c != EMPTY && args.ranks) c = args.ranks[c];
-    u32 peers = __match_any_sync(FULL, c), leader = __ffs(peers) - 1;
-    if (lane_index() == leader && c != EMPTY) base = atomicAdd(args.starts + c, __popc(peers));
-    base = __shfl_sync(FULL, base, leader);
-    if (c == EMPTY) continue;
-    args.numbers[v] = c;
-    places[v] = base + __popc(peers & lanes_below());
+    u32 c = v < n ? args.numbers[v] : EMPTY;
+    if (c != EMPTY && args.ranks) args.numbers[v] = c = args.ranks[c];
+    const u32 peers = __match_any_sync(FULL, c), count = __popc(peers);
+    if (c != EMPTY && lane_index() == __ffs(peers) - 1) reduce_add(starts + c + 1, count);
   }
   grid_sync(barrier);
-  u32* starts = args.starts;
-  grid_scan<u32>(k, [=](i64 c) { return starts[c]; }, starts, (u32*)args.partials, barrier);
+  // Community c begins at starts[c + 1], which its members count up to where it ends.
+  grid_scan_to<u32>(
+      k, [=](i64 c) { return starts[c + 1]; },
+      [=](i64 c, u32 sum, u32) {
+        if (c < k) starts[c + 1] = sum;
+      },
+      (u32*)args.partials, barrier);
   grid_sync(barrier);
-  for (i64 v = thread; v < n; v += threads) args.members[starts[args.numbers[v]] + places[v]] = v;
+  for (i64 v = thread; v - lane_index() < n; v += threads) {
+    const u32 c = v < n ? args.numbers[v] : EMPTY;
+    const u32 peers = __match_any_sync(FULL, c), leader = __ffs(peers) - 1;
+    u32 place = 0;
+    if (c != EMPTY && lane_index() == leader) place = atomicAdd(starts + c + 1, __popc(peers));
+    place = __shfl_sync(FULL, place, leader) + __popc(peers & lanes_below());
+    if (c == EMPTY) continue;
+    args.members[place] = v;
+    lengths[place] = row_of(args.weights, args.offsets, v).arcs();
+  }
   grid_sync(barrier);
-  const u32* members = args.members;
-  const i64* offsets = args.offsets;
-  const W* weights = args.weights;
   grid_scan_to<i64>(
-      n, [=](i64 i) { return row_of(weights, offsets, members[i]).arcs(); },
+      n, [=](i64 i) { return (i64)lengths[i]; },
       [=](i64 i, i64 sum, i64) { arcs_before.put(i, sum); }, (i64*)args.partials, barrier);
   grid_sync(barrier);
 }
@@ -77,6 +85,7 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
   const i64 n = args.n, thread = grid_thread(), threads = grid_threads();
   for (i64 c = thread; c < k; c += threads) args.new_degrees[c] = args.new_loops[c] = 0;
   grid_sync(barrier);
+  const ArcsBefore arcs_before = args.arcs_before();
   const u32 lane = lane_index();
   for (i64 i = thread; i - lane < n; i += threads) {
     u32 c = EMPTY;
@@ -84,7 +93,10 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
     if (i < n) {
       u32 v = args.members[i];
       c = args.numbers[v];
-      degree = degree_of(args.weights, args.degrees, args.offsets, v);
+      if constexpr (same<W, Packed> || same<W, PackedOffsets32>)
+        degree = arcs_before[i + 1] - arcs_before[i];
+      else
+        degree = args.degrees[v];
       if (args.loops) loop = 2 * args.loops[v];
     }
     for (int d = 1; d < WARP; d <<= 1) {
@@ -106,7 +118,6 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
     }
   }
   grid_sync(barrier);
-  const ArcsBefore arcs_before = args.arcs_before();
   Squares squares;
   u64 total = 0, nonempty = 0;
   for (i64 c = thread; c < k; c += threads) {
