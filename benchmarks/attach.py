@@ -8,17 +8,20 @@ r"""What does attach cost, and is its policy as good as the best that one writes
 without advice, under nine policies written by hand, and under `--policy auto`, decided from the
 attached run and in the run. `sessions` only attaches them, without advice. `replayed` replays these
 sessions at 30 to 70 % oversubscription, under the policies and those that `auto` decides for so
-much memory. `overhead` compares programs that run kernels most of the
-time with themselves attached: one of long kernels, one of short ones. `scripts` does so for Python
-programs. Seconds are those of the fastest of `--repeat` runs: of the program from loading CUDA to
-its end, of its process, and of the whole command, which then writes the session. Output and exit
-code have to be the same in all runs. Rows of what is not run stay in the record.
+much memory. `overhead` compares programs that run kernels most of the time with themselves
+attached: one of long kernels, one of short ones. `scripts` does so for Python programs, `traced`
+for programs whose accesses are counted. Seconds are those of the fastest of `--repeat` runs: of
+the program from loading CUDA to its end, of its process, and of the whole command, which then
+writes the session. Runs under several policies take turns. Output and exit code have to be the
+same in all runs. Rows of what is not run stay in the record.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -71,31 +74,39 @@ class Runs:
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, repeat: int) -> None:
         self.name, self.command, self.folder, self.repeat = name, command, folder, repeat
+        self.spent: dict[str, list[tuple[float, float, float]]] = {}
         self.alone, self.printed = min(timed(command) for _ in range(repeat))
 
-    def attached(self, label: str = "none", *options: str) -> tuple[Row, Path, SessionData]:
-        """Return a row of the fastest run, with the last run's session."""
+    def once(self, label: str = "none", *options: str) -> Path:
+        """Run the program attached; return the session's file."""
         path = self.folder / f"{self.name}-{label}.npz"
-        seconds, process, whole = [], [], []
-        for _ in range(self.repeat):
-            spent, printed = timed([*ATTACH, *options, "-o", str(path), "--", *self.command])
-            if printed != self.printed:
-                raise SystemExit(f"{self.name}, {label}: {printed!r} instead of {self.printed!r}")
-            session = load(path)
-            seconds.append(session.metadata["seconds"])
-            process.append(session.metadata["process_seconds"])
-            whole.append(spent)
+        spent, printed = timed([*ATTACH, *options, "-o", str(path), "--", *self.command])
+        if printed != self.printed:
+            raise SystemExit(f"{self.name}, {label}: {printed!r} instead of {self.printed!r}")
+        about = load(path).metadata
+        self.spent.setdefault(label, []).append((about["seconds"], about["process_seconds"], spent))
+        return path
+
+    def row(self, label: str, session: SessionData) -> Row:
+        """Return a row of the fastest run, with the last run's session."""
+        seconds, process, whole = zip(*self.spent[label], strict=True)
         events = session.events
         kernels = events["kind"] == Kind.KERNEL
         row = {
             "program": self.name, "policy": label, "alone": self.alone, "seconds": min(seconds),
+            "median_seconds": statistics.median(seconds), "runs": len(seconds),
             "process_seconds": min(process), "command_seconds": min(whole),
             "ratio": min(process) / self.alone,
             "kernels": int(kernels.sum()), "arrays": len({x.name for x in session.lifetimes}),
             "kernel_seconds": float(events["duration"][kernels].sum() / 1e9),
         }  # fmt: skip
         print(json.dumps(row), flush=True)
-        return row, path, session
+        return row
+
+    def attached(self, label: str = "none", *options: str) -> tuple[Row, Path, SessionData]:
+        """Return the row, file and session of some runs that follow each other."""
+        path = [self.once(label, *options) for _ in range(self.repeat)][-1]
+        return self.row(label, load(path)), path, load(path)
 
 
 def compiled(name: str, folder: Path, *options: str) -> str:
@@ -135,12 +146,35 @@ def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
 def policies(name: str, folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
     """Yield rows of one program under each policy."""
     runs = Runs(name, [compiled(name, folder)], folder, repeat)
-    row, session, recorded = runs.attached()
-    yield "policies", row
-    for label, file in by_hand(recorded, folder).items():
-        yield "policies", runs.attached(label, "--policy", str(file))[0]
-    yield "policies", runs.attached("auto", "--policy", "auto", "--from", str(session))[0]
-    yield "policies", runs.attached("auto, in the run", "--policy", "auto")[0]
+    recorded = runs.once()
+    options: dict[str, tuple[str, ...]] = {"none": ()}
+    for label, file in by_hand(load(recorded), folder).items():
+        options[label] = ("--policy", str(file))
+    options["auto"] = (
+        "--policy",
+        "auto",
+        "--from",
+        str(shutil.copy(recorded, folder / "from.npz")),
+    )
+    options["auto, in the run"] = ("--policy", "auto")
+    # In turns: a slower minute is then one for all.
+    paths = [
+        {label: runs.once(label, *each) for label, each in options.items()} for _ in range(repeat)
+    ]
+    for label, path in paths[-1].items():
+        yield "policies", runs.row(label, load(path))
+
+
+def traced(runs: Runs) -> Row:
+    """Return a row of a traced program: what was counted, and what was not."""
+    row, _, session = runs.attached("traced", "--trace")
+    about = session.metadata["about_sources"].get("tracer", {})
+    names = ("launches", "instrumented_places", "accesses", "elsewhere")
+    return row | {
+        "tracer": session.metadata["sources"]["tracer"], "notes": list(session.notes),
+        **{name: about.get(name) for name in names},
+        "maps": {page.array: [page.page_bytes, *page.counts.shape] for page in session.maps},
+    }  # fmt: skip
 
 
 def against_best(rows: Sequence[Row]) -> list[Row]:
@@ -183,6 +217,11 @@ def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, R
         program = compiled("stencil", folder)
         for name, sizes in KERNEL_BOUND.items():
             yield "overhead", Runs(name, [program, *sizes], folder, repeat).attached()[0]
+    if "traced" in parts:
+        for name in options.programs:
+            yield "traced", traced(Runs(name, [compiled(name, folder)], folder, repeat))
+        command = [sys.executable, str(HERE / "programs" / "with_cupy.py")]
+        yield "traced", traced(Runs("with_cupy", command, folder, repeat))
     if "scripts" in parts:
         library = compiled("managed_allocator", folder, "-shared", "-Xcompiler", "-fPIC")
         for name in SCRIPTS:
@@ -196,7 +235,7 @@ def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, R
 def main() -> None:
     """Measure some parts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parts = ("policies", "sessions", "replayed", "overhead", "scripts")
+    parts = ("policies", "sessions", "replayed", "overhead", "traced", "scripts")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--sessions", type=Path, help="folder that keeps the sessions")
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)

@@ -167,6 +167,7 @@ GOES_OUTSIDE = {
     "louvain_um.profiling.attach.policy": {"socket"},
     "louvain_um.profiling.attach.program": {"subprocess"},
     "louvain_um.profiling.attach.sites": {"subprocess"},
+    "louvain_um.profiling.attach.tracing": {"subprocess"},
     "louvain_um.profiling.sources.cupti": {"ctypes"},
     "louvain_um.profiling.sources.cupti_records": {"ctypes"},
     "louvain_um.profiling.simulator.driver.user_functions": {"runpy"},

@@ -31,7 +31,7 @@ typedef uint32_t u32;
 
 /* What `records.py` reads: kinds of records, and of memory. */
 enum { PROCESS = 1, STACK, ALLOC, FREE, COPY, SET, ADVISE, PREFETCH, NAME, LAUNCH, COUNTER, KERNEL, NOTE, REFUSED,
-       PLACED, STREAM, END, MORE = 255 };
+       PLACED, STREAM, END, COUNTED, TRACED, COUNTS, MORE = 255 };
 enum { MANAGED, DEVICE, PINNED, POOL };
 
 typedef struct { uint16_t kind, more; u32 thread; u64 time, a, b, c; u32 d, e, f, g; u64 h; } slot;
@@ -162,7 +162,7 @@ static u64 hash_of(const void *data, size_t bytes) {
 typedef struct { int slot, kind; double share; } rule; /* slot −1: all others */
 typedef struct node node;
 typedef struct { u64 hash; u32 number, next_slot, version; node *freed; rule *rules; int many_rules; } stack;
-struct node { u64 address, bytes; stack *stack; node *next; u32 slot; uint8_t kind, device, pending, placed; float share; };
+struct node { u64 address, bytes; stack *stack; node *next; u32 slot; uint8_t kind, device, pending, placed; float share; u32 counted; };
 
 static stack stacks[ENTRIES], unknown_stack;
 static u32 many_stacks, version; /* of the policy; a stack keeps that of its rules */
@@ -170,14 +170,27 @@ static int policy_socket = -1;
 
 enum { LEAVE, TO_DEVICE, ON_HOST, READ_MOSTLY, SPLIT };
 
-static int transfer(void *data, size_t bytes, int sends) {
+static int transfer(int to, void *data, size_t bytes, int sends) {
   for (size_t done = 0; done < bytes;) {
-    ssize_t n = sends ? send(policy_socket, (char *)data + done, bytes - done, MSG_NOSIGNAL)
-                      : recv(policy_socket, (char *)data + done, bytes - done, 0);
+    ssize_t n = sends ? send(to, (char *)data + done, bytes - done, MSG_NOSIGNAL)
+                      : recv(to, (char *)data + done, bytes - done, 0);
     if (n <= 0) return 0;
     done += n;
   }
   return 1;
+}
+
+/* Return a connection to the command that started the program, with its patience for an answer; negative for none. */
+static int connected(const char *path, int seconds) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  struct timeval patience = {seconds, 0};
+  int made = path && strlen(path) < sizeof to.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+  if (made < 0) return -1;
+  strcpy(to.sun_path, path);
+  setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  if (connect(made, (struct sockaddr *)&to, sizeof to) == 0) return made;
+  close(made);
+  return -1;
 }
 
 static void end_policy(void) { /* the lock is held */
@@ -193,9 +206,9 @@ static void ask(stack *s, const char *text) {
   s->version = version;
   if (policy_socket < 0 || !s->number) return;
   s->many_rules = 0;
-  if (transfer(head, 8, 1) && transfer((void *)text, head[1], 1) && transfer(&bytes, 4, 0) && bytes < 1 << 20) {
+  if (transfer(policy_socket, head, 8, 1) && transfer(policy_socket, (void *)text, head[1], 1) && transfer(policy_socket, &bytes, 4, 0) && bytes < 1 << 20) {
     char *answer = calloc(1, bytes + 1), *line = answer, *rest;
-    if (answer && transfer(answer, bytes, 0)) {
+    if (answer && transfer(policy_socket, answer, bytes, 0)) {
       while ((rest = strchr(line, '\n'))) {
         rule r;
         rule *grown = realloc(s->rules, (s->many_rules + 1) * sizeof r);
@@ -311,7 +324,7 @@ static stack *locked_stack(void) {
 static node **alive; /* by hash of the address */
 static u64 alive_room, many_alive;
 static node *ranges[ENTRIES]; /* large ones, by address */
-static u32 many_ranges;
+static u32 many_ranges, ranges_version = 1;
 static struct { u64 free, managed, plain, coming; } devices[DEVICES]; /* `coming`: calls that have not returned */
 static int guarded;
 static u64 pending; /* allocations that are to be prefetched by the next launch that gets them */
@@ -349,7 +362,10 @@ static void forget(u64 address) {
   }
   many_alive--;
   u32 r = range_after(address);
-  if (r && ranges[r - 1] == gone) memmove(ranges + r - 1, ranges + r, (--many_ranges - (r - 1)) * sizeof *ranges);
+  if (r && ranges[r - 1] == gone) {
+    memmove(ranges + r - 1, ranges + r, (--many_ranges - (r - 1)) * sizeof *ranges);
+    ranges_version++;
+  }
   if (gone->kind == MANAGED) devices[gone->device].managed -= gone->bytes;
   else if (gone->kind != PINNED) devices[gone->device].plain -= gone->bytes;
   if (gone->pending) pending--;
@@ -373,13 +389,13 @@ static node *remember(stack *s, int kind, u64 address, u64 bytes, int device) {
   else if ((made = calloc(1, sizeof *made))) made->slot = s->next_slot++;
   if (!made) return NULL;
   made->address = address, made->bytes = bytes, made->stack = s, made->kind = kind, made->device = device;
-  made->pending = 0, made->placed = LEAVE, made->share = 1;
+  made->pending = 0, made->placed = LEAVE, made->share = 1, made->counted = 0;
   *place_of(address) = made;
   many_alive++;
   if (bytes >= LARGE && many_ranges < ENTRIES) {
     u32 at = range_after(address);
     memmove(ranges + at + 1, ranges + at, (many_ranges++ - at) * sizeof *ranges);
-    ranges[at] = made;
+    ranges[at] = made, ranges_version++;
   }
   if (kind == MANAGED) devices[device].managed += bytes;
   else if (kind != PINNED) devices[device].plain += bytes;
@@ -532,6 +548,8 @@ static const kernel *kernel_of(void *function, const char *symbol) {
   return k;
 }
 
+#define CLOCK_KERNEL "louvain_um_now" /* `trace.c` launches it */
+
 /* ---- activity records: unified-memory counters, times of kernels ---- */
 
 enum { ACTIVITY_KERNEL = 10, ACTIVITY_COUNTER = 25 };
@@ -548,6 +566,7 @@ static void take(void *context, u32 stream, char *buffer, size_t bytes, size_t v
   char *r = NULL;
   const char *name = NULL; /* all records of a kernel have the same */
   u32 number = 0;
+  int ours = 0;
   size_t lost = 0;
   int was_inside = inside;
   inside = 1;
@@ -560,9 +579,12 @@ static void take(void *context, u32 stream, char *buffer, size_t bytes, size_t v
       slot head = {.kind = COUNTER, .time = w[2], .a = w[3], .b = w[4], .c = w[1], .d = v[1], .e = v[14], .f = v[10], .g = v[11]};
       append(head, NULL, 0);
     } else if (v[0] == ACTIVITY_KERNEL) {
-      if (name != (const char *)w[13]) number = name_number(name = (const char *)w[13]);
+      if (name != (const char *)w[13]) {
+        name = (const char *)w[13], ours = name && !strcmp(name, CLOCK_KERNEL);
+        number = ours ? 0 : name_number(name);
+      }
       slot head = {.kind = KERNEL, .time = w[2], .a = w[3], .d = number, .e = v[23], .f = v[12]};
-      append(head, NULL, 0);
+      if (!ours) append(head, NULL, 0);
     }
     pthread_mutex_unlock(&lock);
   }
@@ -600,6 +622,8 @@ static void flush(int forced) {
   flush_all(forced);
 }
 
+#include "trace.c"
+
 /* ---- a policy decided in the run ---- */
 
 static u64 many_launches, next_decision; /* 0: no decision is to come */
@@ -610,7 +634,7 @@ static void decide(void *stream) {
   for (u64 begun = now(); is_done && is_done(stream) == NOT_READY && now() - begun < PATIENCE;) usleep(100);
   flush(1);
   pthread_mutex_lock(&lock);
-  if (policy_socket >= 0 && transfer(question, 8, 1) && transfer(&answer, 4, 0)) version++;
+  if (policy_socket >= 0 && transfer(policy_socket, question, 8, 1) && transfer(policy_socket, &answer, 4, 0)) version++;
   else if (policy_socket >= 0) end_policy();
   u64 room = policy_socket >= 0 ? alive_room : 0;
   pthread_mutex_unlock(&lock);
@@ -628,7 +652,7 @@ static void decide(void *stream) {
 
 enum { DO_ALLOC = 1, DO_PITCH, DO_GIVEN, DO_FREE, DO_COPY, DO_SET, DO_ADVISE, DO_ADVISE2, DO_PREFETCH, DO_PREFETCH2,
        DO_LAUNCH, DO_LAUNCH_EX, DO_STREAM, DO_SYNC, DO_GRAPH, DO_UNLOAD };
-enum { WITHOUT_BUFFER = 1 }; /* a launch whose arguments come in no buffer */
+enum { WITHOUT_BUFFER = 1, A_DEVICE = 1, A_CONTEXT }; /* a launch whose arguments come in no buffer; what ends */
 static const struct { const char *name; int action, detail; } known[] = {
   {"cuMemAllocManaged", DO_ALLOC, MANAGED}, {"cuMemAlloc_v2", DO_ALLOC, DEVICE}, {"cuMemAllocPitch_v2", DO_PITCH, DEVICE},
   {"cuMemAllocAsync", DO_ALLOC, POOL}, {"cuMemAllocFromPoolAsync", DO_ALLOC, POOL}, {"cuMemHostAlloc", DO_ALLOC, PINNED},
@@ -646,8 +670,8 @@ static const struct { const char *name; int action, detail; } known[] = {
   {"cuLaunchKernel", DO_LAUNCH, 0}, {"cuLaunchCooperativeKernel", DO_LAUNCH, WITHOUT_BUFFER}, {"cuLaunchKernelEx", DO_LAUNCH_EX, 0},
   {"cuGraphLaunch", DO_GRAPH, 0}, {"cuStreamCreate", DO_STREAM, 0}, {"cuStreamCreateWithPriority", DO_STREAM, 0},
   {"cuStreamDestroy_v2", DO_STREAM, 1}, {"cuCtxSynchronize", DO_SYNC, 0}, {"cuStreamSynchronize", DO_SYNC, 0},
-  {"cuEventSynchronize", DO_SYNC, 0}, {"cuCtxDestroy_v2", DO_SYNC, 1}, {"cuDevicePrimaryCtxRelease_v2", DO_SYNC, 1},
-  {"cuDevicePrimaryCtxReset_v2", DO_SYNC, 1}, {"cuModuleUnload", DO_UNLOAD, 0}, {"cuLibraryUnload", DO_UNLOAD, 0},
+  {"cuEventSynchronize", DO_SYNC, 0}, {"cuCtxDestroy_v2", DO_SYNC, A_CONTEXT}, {"cuDevicePrimaryCtxRelease_v2", DO_SYNC, A_DEVICE},
+  {"cuDevicePrimaryCtxReset_v2", DO_SYNC, A_DEVICE}, {"cuModuleUnload", DO_UNLOAD, 0}, {"cuLibraryUnload", DO_UNLOAD, 0},
 };
 #define KNOWN ((int)(sizeof known / sizeof *known))
 #define CALLBACKS 4096
@@ -694,6 +718,7 @@ static void launched(const u64 *p, int extended, int buffered, const call_data *
   if (due) next_decision = next_decision < LAST_DECISION ? 4 * next_decision : 0;
   pthread_mutex_unlock(&lock);
   if (due) decide(stream);
+  if (trace_path && !captures(stream)) count_here();
   bring(seen ? found : NULL, many, stream);
 }
 
@@ -771,16 +796,19 @@ static void called(void *user, int domain, u32 number, const call_data *call) {
       break;
     case DO_GRAPH:
       if (!done) bring(NULL, 0, (void *)p[1]);
+      if (!done && !captures((void *)p[1])) count_here();
       break;
     case DO_STREAM:
       if (done && !detail) record((slot){.kind = STREAM, .a = *(const u64 *)p[0], .d = 1});
       else if (!done && detail) record((slot){.kind = STREAM, .a = p[0], .d = 0});
       break;
     case DO_SYNC:
-      if (done != detail) flush(detail);
+      if (done == !detail) flush(detail);
+      if (detail && !done) end_counting(detail == A_CONTEXT ? (void *)p[0] : NULL);
       if (detail) __atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE);
       break;
     case DO_UNLOAD:
+      if (!done) forget_module((void *)p[0]);
       __atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE);
       break;
   }
@@ -792,6 +820,7 @@ static void called(void *user, int domain, u32 number, const call_data *call) {
 static void at_end(void) {
   if (stopped) return;
   inside = 1;
+  end_counting(NULL);
   flush(1);
   pthread_mutex_lock(&lock);
   append((slot){.kind = END}, NULL, 0);
@@ -799,7 +828,7 @@ static void at_end(void) {
   pthread_mutex_unlock(&lock);
 }
 
-static void *function_of(void *library, const char *name) { return library ? dlsym(library, name) : NULL; }
+static void *function_of(void *library, const char *name) { return library ? linker()(library, name) : NULL; }
 
 static int find_functions(void) {
   const char *path = getenv("LOUVAIN_UM_ATTACH_CUPTI");
@@ -821,20 +850,8 @@ static int find_functions(void) {
 }
 
 static void connect_policy(void) {
-  const char *path = getenv("LOUVAIN_UM_ATTACH_POLICY");
-  struct sockaddr_un to = {.sun_family = AF_UNIX};
-  struct timeval patience = {10, 0};
-  if (!path || strlen(path) >= sizeof to.sun_path) return;
-  strcpy(to.sun_path, path);
-  policy_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (policy_socket < 0) return;
-  setsockopt(policy_socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  if (connect(policy_socket, (struct sockaddr *)&to, sizeof to) == 0) {
-    if (getenv("LOUVAIN_UM_ATTACH_DECIDES")) next_decision = FIRST_DECISION;
-    return;
-  }
-  close(policy_socket);
-  policy_socket = -1;
+  policy_socket = connected(getenv("LOUVAIN_UM_ATTACH_POLICY"), 10);
+  if (policy_socket >= 0 && getenv("LOUVAIN_UM_ATTACH_DECIDES")) next_decision = FIRST_DECISION;
 }
 
 __attribute__((visibility("default"))) int InitializeInjection(void) {
@@ -867,6 +884,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
         entry_of[number] = 1 + k;
   }
   if (!status) enable_callback(1, subscriber, RESOURCE, CONTEXT_CREATED);
+  if (!status) prepare_tracing();
   pthread_mutex_lock(&lock);
   append((slot){.kind = NOTE, .d = 101, .f = status}, NULL, 0);
   pthread_mutex_unlock(&lock);

@@ -19,6 +19,7 @@ from louvain_um.gpu.runtime.compile_cache import cache_folder
 from louvain_um.profiling.sources.cupti import Library
 
 SOURCE: Final = Path(__file__).with_name("inject.c")
+PARTS: Final = (SOURCE, SOURCE.with_name("trace.c"))
 PREBUILT: Final = SOURCE.with_suffix(".so")
 """Made with a wheel, by `setup.py`."""
 
@@ -30,7 +31,10 @@ def compiled() -> Path:
     with suppress(OSError):  # made for another system
         return Path(ctypes.CDLL(str(PREBUILT))._name)
     compiler = _compiler()
-    parts = (SOURCE.read_bytes(), *map(str.encode, (*OPTIONS, platform.machine(), compiler)))
+    parts = (
+        *(part.read_bytes() for part in PARTS),
+        *map(str.encode, (*OPTIONS, platform.machine(), compiler)),
+    )
     name = hashlib.sha256(b"\0".join(parts)).hexdigest()[:40]
     file = cache_folder() / f"{name}.so"
     if private_files.read(file) is None:
@@ -67,7 +71,7 @@ def _compile(compiler: str) -> bytes:
 
 
 def environment(
-    folder: Path, *, policy: Path | None, decides: bool, guarded: bool
+    folder: Path, socket: Path, *, placed: bool, decides: bool, guarded: bool, traced: bool
 ) -> dict[str, str]:
     """Return the variables with which a program loads the library and records into a folder."""
     try:
@@ -81,10 +85,26 @@ def environment(
         "LOUVAIN_UM_ATTACH": str(folder),
         "LOUVAIN_UM_ATTACH_CUPTI": Library().path,
     }
-    if policy is not None:
-        found["LOUVAIN_UM_ATTACH_POLICY"] = str(policy)
+    if placed:
+        found["LOUVAIN_UM_ATTACH_POLICY"] = str(socket)
     if decides:
         found["LOUVAIN_UM_ATTACH_DECIDES"] = "1"
     if not guarded:
         found["LOUVAIN_UM_ATTACH_UNGUARDED"] = "1"
+    if traced:
+        preloaded = found["CUDA_INJECTION64_PATH"]
+        if {" ", ":"} & set(preloaded):
+            raise LouvainUmError(
+                f"{preloaded}: has a space or colon, and cannot be preloaded; set LOUVAIN_UM_CACHE"
+            )
+        found["LOUVAIN_UM_ATTACH_TRACE"] = str(socket)
+        found["LD_PRELOAD"] = ":".join(filter(None, (preloaded, os.environ.get("LD_PRELOAD"))))
+        found["CUPY_COMPILE_WITH_PTX"] = "1"  # not to machine code
     return os.environ | found
+
+
+def driver_release() -> tuple[int, int]:
+    """Return the CUDA release of the driver."""
+    number = ctypes.c_int()
+    ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(number))
+    return number.value // 1000, number.value % 1000 // 10

@@ -28,6 +28,7 @@ from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.attach.records import Records
 from louvain_um.profiling.attach.sites import Sites
 from louvain_um.profiling.attach.to_session import session_of
+from louvain_um.profiling.attach.tracing import MOST_IMAGE, Tracing
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import event_arrays
 from louvain_um.profiling.session.events import Kind as EventKind
@@ -39,6 +40,9 @@ CODES: Final[Mapping[Kind, int]] = {
 
 MOST_TEXT: Final = 1 << 16
 """Bytes of a call stack that the library may send."""
+
+TRACE: Final = 0xFFFFFFFE
+"""Number of the library's question for a module's instrumented code."""
 
 DECIDE: Final = 0xFFFFFFFF
 """Number of the library's question that asks for a decision, instead of a call stack's."""
@@ -110,9 +114,8 @@ class Advice:
 
 
 @contextmanager
-def served(advice: Advice, folder: Path) -> Iterator[Path]:
+def served(advice: Advice | None, tracing: Tracing | None, path: Path) -> Iterator[None]:
     """Answer the library's questions on a socket while the block runs."""
-    path = folder / "policy"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
@@ -121,17 +124,19 @@ def served(advice: Advice, folder: Path) -> Iterator[Path]:
             with suppress(OSError):  # the listener was closed
                 while True:
                     connection, _ = listener.accept()
-                    threading.Thread(target=_serve, args=(connection, advice), daemon=True).start()
+                    threading.Thread(
+                        target=_serve, args=(connection, advice, tracing), daemon=True
+                    ).start()
 
         threading.Thread(target=accept, daemon=True).start()
         try:
-            yield path
+            yield
         finally:
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
 
 
-def _serve(connection: socket.socket, advice: Advice) -> None:
+def _serve(connection: socket.socket, advice: Advice | None, tracing: Tracing | None) -> None:
     sites = Sites()
     with connection, suppress(OSError, EOFError):
         peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -139,7 +144,12 @@ def _serve(connection: socket.socket, advice: Advice) -> None:
         recorded = folder / f"{struct.unpack('3i', peer)[0]}.record"
         while True:
             number, size = struct.unpack("<II", _read(connection, 8))
-            if size > MOST_TEXT:
+            if number == TRACE and tracing is not None and size <= MOST_IMAGE:
+                (capability,) = struct.unpack("<I", _read(connection, 4))
+                module, ptx = tracing.answer(_read(connection, size), capability)
+                connection.sendall(struct.pack("<II", module, len(ptx)) + ptx)
+                continue
+            if size > MOST_TEXT or advice is None:
                 return
             text = _read(connection, size).decode(errors="replace")
             reply = b""
@@ -151,8 +161,8 @@ def _serve(connection: socket.socket, advice: Advice) -> None:
             connection.sendall(struct.pack("<I", len(reply)) + reply)
 
 
-def _read(connection: socket.socket, size: int) -> bytes:
-    found = b""
+def _read(connection: socket.socket, size: int) -> bytearray:
+    found = bytearray()
     while len(found) < size:
         part = connection.recv(size - len(found))
         if not part:

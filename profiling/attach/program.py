@@ -17,10 +17,11 @@ from typing import Final
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.memory.guard import WARNING
 from louvain_um.placement.units import size
-from louvain_um.profiling.attach.library import environment
+from louvain_um.profiling.attach.library import driver_release, environment
 from louvain_um.profiling.attach.policy import Advice, served
 from louvain_um.profiling.attach.records import Record, Records
 from louvain_um.profiling.attach.to_session import session_of
+from louvain_um.profiling.attach.tracing import Tracing
 from louvain_um.profiling.facade import Session
 from louvain_um.results.display import count
 
@@ -50,17 +51,20 @@ def find(program: str) -> str:
 
 
 def run(
-    command: Sequence[str], advice: Advice | None = None, *, allow_driver_eviction: bool = False
-) -> Ended:
+    command: Sequence[str], advice: Advice | None = None, *, allow_driver_eviction: bool = False,
+    trace: bool = False,
+) -> Ended:  # fmt: skip
     """Run a command and return how it ended, with what was recorded."""
     path = find(command[0])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="louvain-um-")))
-        socket = stack.enter_context(served(advice, folder)) if advice is not None else None
+        socket = folder / "answers"
         variables = environment(
-            folder, policy=socket, guarded=not allow_driver_eviction,
-            decides=advice is not None and advice.machine is not None,
+            folder, socket, placed=advice is not None, guarded=not allow_driver_eviction,
+            decides=advice is not None and advice.machine is not None, traced=trace,
         )  # fmt: skip
+        tracing = Tracing(driver_release()) if trace else None
+        stack.enter_context(served(advice, tracing, socket))
         begun = time.perf_counter()
         try:
             with passing_on() as children:
@@ -73,12 +77,12 @@ def run(
                 "that it is a program for this machine"
             ) from None
         seconds = time.perf_counter() - begun
-        return _ended(folder, code, child.pid, command, advice, seconds)
+        return _ended(folder, code, child.pid, command, advice, tracing, seconds)
 
 
 def _ended(
     folder: Path, code: int, process: int, command: Sequence[str], advice: Advice | None,
-    seconds: float,
+    tracing: Tracing | None, seconds: float,
 ) -> Ended:  # fmt: skip
     found = []
     for file in sorted(folder.glob("*.record")):
@@ -90,6 +94,7 @@ def _ended(
     chosen = max(found, key=lambda one: (one.process == process, int(one[Record.ALLOC]["b"].sum())))
     session = session_of(
         chosen,
+        tracing.modules if tracing is not None else None,
         program=Path(command[0]).name,
         policy=advice.policy.name if advice is not None else None,
         exit_code=code,

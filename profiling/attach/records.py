@@ -34,6 +34,9 @@ class Record(IntEnum):
     PLACED = 15
     STREAM = 16
     END = 17
+    COUNTED = 18
+    TRACED = 19
+    COUNTS = 20
     MORE = 255
 
 
@@ -57,6 +60,7 @@ class Records:
     """The records of one process."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         raw = np.fromfile(path, np.uint8)
         slots = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
         begun = np.flatnonzero(slots["kind"])

@@ -9,11 +9,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.attach.accesses import Launch, constant_arguments, declare, gathered
+from louvain_um.profiling.attach.accesses import (
+    Declared,
+    Launch,
+    constant_arguments,
+    declare,
+    gathered,
+)
 from louvain_um.profiling.attach.records import ADDRESS, MEMORY, Record, Records
 from louvain_um.profiling.attach.sites import MOST_NAME, Sites, array_name
+from louvain_um.profiling.attach.tracing import Module, Traced, traced
 from louvain_um.profiling.facade import Session
-from louvain_um.profiling.session import Lifetime
+from louvain_um.profiling.session import Lifetime, PageMap
 from louvain_um.profiling.session.data import event_arrays, with_phases
 from louvain_um.profiling.session.events import EventTable, Kind, Source, concatenate
 from louvain_um.profiling.sources.cupti_records import counter_columns, demangle, short_name
@@ -25,12 +32,14 @@ MOST_ARRAYS: Final = 1024
 COPIES: Final = (Kind.COPY, Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY)
 """Kinds of copies, as `inject.c` numbers them."""
 
-NOT_TRACED: Final = "not available: kernels of other programs are not traced"
+NOT_TRACED: Final = "not available: kernels were not traced"
 NO_NAME: Final = "kernel"
 
 
-def session_of(records: Records, **metadata: Any) -> Session:
-    """Return the session of a process; `metadata` is kept in it."""
+def session_of(
+    records: Records, modules: Sequence[Module] | None = None, **metadata: Any
+) -> Session:
+    """Return the session of a process; `metadata` is kept in it, `modules` were traced."""
     heads = records.slots["time"][records.slots["kind"] != Record.MORE]
     origin, end = int(heads[0]), int(heads.max())
     sites = Sites()
@@ -48,13 +57,19 @@ def session_of(records: Records, **metadata: Any) -> Session:
     declared = declare(launches, placeable, random)
     about, notes = _notes(records, left, declared.gathered)
     memory = about.pop("memory")
+    maps, about_tracer, tracer = declared.maps, dict[str, Any](), NOT_TRACED
+    counts = Traced()
+    if modules is not None:
+        counts = traced(records, modules, sites, origin)
+        maps, about_tracer, tracer, more = _joined(counts, declared, launches, placeable)
+        notes = [*(notes[1:] if tracer == "measured" else notes), *more]
     return Session(
         metadata={
             "version": __version__,
             "created": time.strftime("%Y-%m-%dT%H:%M:%S"),
             "seconds": max(0, end - origin) / 1e9,
             "complete": records.complete,
-            "sources": {"cupti": memory, "launches": "modelled", "tracer": NOT_TRACED},
+            "sources": {"cupti": memory, "launches": "modelled", "tracer": tracer},
             "inputs": sorted(_inputs(events, owners, lifetimes, launches)),
             "memory_kinds": kinds,
             "about_sources": {
@@ -63,16 +78,49 @@ def session_of(records: Records, **metadata: Any) -> Session:
                     "events": len(launches), "launches": len(launches),
                     "accesses": declared.accesses, "gathered": declared.gathered,
                 },
+                **({"tracer": about_tracer} if about_tracer else {}),
             },
             **about,
             **metadata,
         },
         lifetimes=lifetimes,
         phases=declared.phases,
-        events=with_phases(events, declared.phases),
-        maps=declared.maps,
+        events=with_phases(concatenate([events, counts.events]), declared.phases),
+        maps=maps,
         notes=tuple(notes),
     )  # fmt: skip
+
+
+def _joined(
+    counts: Traced, declared: Declared, launches: Sequence[Launch], placeable: Sequence[Lifetime]
+) -> tuple[tuple[PageMap, ...], dict[str, Any], str, list[str]]:
+    """Return maps, what the tracer reports of itself, its status, and notes.
+
+    What kernels that were not traced get remains declared.
+    """
+    kernels = {short_name(demangle(name.encode())) for name in counts.kernels}
+    plain = [launch for launch in launches if launch.kernel not in kernels]
+    others = {name for launch in plain for name in launch.arrays}
+    notes = list(counts.notes)
+    if plain:
+        names = sorted({launch.kernel for launch in plain})
+        why = "; ".join(counts.reasons) or "their modules hold machine code alone"
+        notes.append(f"not traced: {', '.join(names[:4])}{' …' * (len(names) > 4)}: {why}")
+    if not counts.kernels:
+        return declared.maps, {}, NOT_TRACED, notes
+    known = {life.name for life in placeable} - others
+    found = {name: list(uses) for name, uses in counts.counts.items() if name not in others}
+    both = sorted(others & counts.counts.keys())
+    if both:
+        notes.append(f"accesses of {', '.join(both[:4])} are declared: not all were traced")
+    maps = [page for page in declared.maps if page.array in others]
+    maps += [page for name, page in counts.maps.items() if name in known]
+    about = {
+        "launches": len(launches) - len(plain), "instrumented_places": counts.places,
+        "accesses": found | {name: declared.accesses[name] for name in sorted(others)},
+        "elsewhere": list(counts.elsewhere), "gathered": declared.gathered,
+    }  # fmt: skip
+    return tuple(maps), about, "modelled" if others else "measured", notes
 
 
 def _kernels(records: Records) -> dict[int, str]:

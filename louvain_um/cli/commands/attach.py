@@ -65,6 +65,14 @@ def attach(
         typer.Option(metavar="PROFILE", help="For --policy auto: a profile, as for simulate."),
     ] = "h200",
     device_budget: common.Budget = None,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Count every access of kernels that come as PTX, by page and time: they are "
+            "instrumented when the program loads them, and run slower.",
+        ),
+    ] = False,
     allow_driver_eviction: Annotated[
         bool,
         typer.Option(
@@ -95,7 +103,7 @@ def attach(
             "attach without --policy auto",
             {"--from": recorded is not None, "--device-budget": device_budget is not None},
         )
-    ended = run(program, advice, allow_driver_eviction=allow_driver_eviction)
+    ended = run(program, advice, allow_driver_eviction=allow_driver_eviction, trace=trace)
     if ended.session is None:
         if not quiet:
             print_note(f"{program[0]} used no CUDA; no session was written")

@@ -62,6 +62,20 @@ def test_a_binary_is_recorded_by_call_site_and_placed(program, tmp_path):
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
 
 
+def test_accesses_of_a_binary_are_counted(program, tmp_path):
+    plain = subprocess.run([program], check=False, capture_output=True, text=True)
+    done = attach("--trace", "-o", tmp_path / "s.npz", "--", program)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
+    session = load(tmp_path / "s.npz")
+    if "cuobjdump" in " ".join(session.notes):
+        pytest.skip("needs cuobjdump")
+    once, never = 5 << 24, 0
+    assert session.metadata["about_sources"]["tracer"]["accesses"] == {
+        line_of("index"): [once, never, never], line_of("table"): [once, never, never],
+        line_of("out"): [never, once, never],
+    }  # fmt: skip
+
+
 def test_a_binary_is_placed_while_it_runs(program, tmp_path):
     plain = subprocess.run([program], check=False, capture_output=True, text=True)
     done = attach(

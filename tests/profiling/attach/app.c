@@ -1,4 +1,6 @@
 /* Programs for the stand-in driver; the first argument names one. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -10,7 +12,7 @@
 typedef uint64_t u64;
 int cuInit(unsigned); int cuMemAllocManaged(u64 *, size_t, unsigned); int cuMemAlloc_v2(u64 *, size_t); int cuMemFree_v2(u64);
 int cuMemHostAlloc(void **, size_t, unsigned); int cuMemcpyHtoD_v2(u64, const void *, size_t); int cuMemsetD8_v2(u64, unsigned char, size_t);
-int cuMemAllocAsync(u64 *, size_t, void *); int cuMemFreeAsync(u64, void *); int cuStreamCreate(void **, unsigned); int cuCtxSynchronize(void); int cuModuleUnload(void *);
+int cuMemAllocAsync(u64 *, size_t, void *); int cuMemFreeAsync(u64, void *); int cuStreamCreate(void **, unsigned); int cuCtxSynchronize(void); int cuModuleUnload(void *); int cuCtxDestroy_v2(void *);
 int cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 #define MB (1ul << 20)
@@ -69,6 +71,36 @@ static int reload(void) { /* another kernel at the address of one that is gone *
   cuLaunchKernel(strcpy(kernel, "_Z1bmPf nw"), 1, 1, 1, 32, 1, 1, 0, NULL, others, NULL);
   return 0;
 }
+static const char ptx[] = ".version 8.0\n.target sm_75\n.address_size 64\n// _Z6gatherPKfPKjPfm gswn\n.visible .entry "
+  "_Z6gatherPKfPKjPfm(.param .u64 a, .param .u64 i, .param .u64 o, .param .u64 n) {\n.reg .b64 %a;\n.reg .f32 %f;\nld.param.u64 %a, [a];\n"
+  "ld.global.f32 %f, [%a];\nst.global.f32 [%a], %f;\nret;\n}\n";
+int cuModuleLoadData(void **, const void *); int cuModuleGetFunction(void **, void *, const char *); int cuLibraryGetKernel(void **, void *, const char *);
+/* Load the kernel as programs do: linked, as a runtime, from a binary of code for several devices. */
+static int traced(const char *how) {
+  struct { uint32_t magic; uint16_t version, header; u64 bytes; char text[sizeof ptx]; } fat = {0xba55ed50, 1, 16, sizeof ptx, ""};
+  struct { uint32_t magic, version; const void *data; void *none; } wrapper = {0x466243b1, 1, &fat, NULL};
+  int (*address)(const char *, void **, int, u64, int *) = (void *)dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuGetProcAddress_v2");
+  int (*library)(void **, const void *, int *, void **, unsigned, int *, void **, unsigned) = NULL;
+  u64 read, table, out, n = 1 << 24; void *module, *kernel; int result;
+  memcpy(fat.text, ptx, sizeof ptx);
+  address("cuGetProcAddress", (void **)&address, 12000, 0, &result);
+  address("cuLibraryLoadData", (void **)&library, 12000, 0, &result);
+  if (!strcmp(how, "module")) cuModuleLoadData(&module, ptx);
+  else library(&module, !strcmp(how, "fat") ? (void *)&wrapper : (void *)ptx, NULL, NULL, 0, NULL, NULL, 0);
+  cuModuleGetFunction(&kernel, module, "_Z6gatherPKfPKjPfm");
+  cuMemAllocManaged(&read, 64 * MB, 1); /* traced read */
+  cuMemAllocManaged(&table, 128 * MB, 1); /* traced table */
+  for (int k = 0; k < 5; k++) {
+    cuMemAllocManaged(&out, 4 * MB, 1); /* traced out */
+    void *values[] = {&table, &read, &out, &n};
+    cuLaunchKernel(kernel, 65536, 1, 1, 256, 1, 1, 0, NULL, values, NULL);
+    cuMemFree_v2(out);
+    if (k % 2) usleep(30000);
+  }
+  if (!strcmp(how, "destroy")) cuCtxDestroy_v2(NULL);
+  printf("checksum 42\n");
+  return 3;
+}
 static void *work(void *number) { u64 a; for (int k = 0; k < 100; k++) { cuMemAllocManaged(&a, 4096, 1); if (k % 2) cuMemFree_v2(a); } return number; }
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "three";
@@ -78,6 +110,7 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "three")) return three();
   if (!strcmp(what, "phases")) return phases();
   if (!strcmp(what, "shift")) return shift();
+  if (!strcmp(what, "traced")) return traced(argv[2]);
   if (!strcmp(what, "reload")) return reload();
   if (!strcmp(what, "together")) { void *values[] = {&a}; cuMemAllocManaged(&a, 4 * MB, 1); return cuLaunchCooperativeKernel("together s", 1, 1, 1, 32, 1, 1, 0, NULL, values); }
   if (!strcmp(what, "many")) { for (long k = atol(argv[2]); k--;) cuMemAlloc_v2(&a, 4096); return 0; }

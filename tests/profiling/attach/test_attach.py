@@ -20,7 +20,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
-from louvain_um.profiling.attach import library
+from louvain_um.profiling.attach import library, tracing
 from louvain_um.profiling.attach.accesses import Launch, constant_arguments, gathered
 from louvain_um.profiling.attach.library import SOURCE
 from louvain_um.profiling.attach.policy import answer, decide
@@ -43,6 +43,7 @@ def line_of(comment):
 READ, TABLE, OUT = map(line_of, ("read", "table", "out"))
 KEPT, SCRATCH, FIRST, SECOND = map(line_of, ("kept", "scratch", "first", "second"))
 BEFORE, AFTER = map(line_of, ("before", "after"))
+TRACED = tuple(map(line_of, ("traced read", "traced table", "traced out")))
 
 
 @pytest.fixture(scope="module")
@@ -318,6 +319,69 @@ def test_another_kernel_at_the_address_of_one_that_was_unloaded_is_told_apart(st
     accesses = session.metadata["about_sources"]["launches"]["accesses"]
     assert accesses[BEFORE][:2] == [MB, 0]
     assert accesses[AFTER][:2] == [0, MB]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("how", ["module", "library", "fat", "destroy"])
+def test_kernels_that_come_as_ptx_are_traced(stand_in, tmp_path, how):
+    path, tool = tmp_path / "s.npz", tmp_path / "cuobjdump"
+    tool.write_text("#!/bin/sh\ntail -c +17 image.fatbin | tr -d '\\000' > image.sm_75.ptx\n")
+    tool.chmod(0o755)
+    variables = stand_in.variables | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    stand_in = stand_in._replace(variables=variables)
+    done = stand_in.attach("--trace", "-o", path, "--", stand_in.program, "traced", how)
+    assert (done.returncode, done.stdout) == (3, "checksum 42\n"), done.stderr
+    session = load(path)
+    assert session.metadata["sources"]["tracer"] == "measured"
+    about = session.metadata["about_sources"]["tracer"]
+    assert (about["launches"], about["instrumented_places"]) == (5, 2)
+    # Eight accesses of each page in each launch: the second array's pages are four times as large.
+    expected = [[5 * 8 << 14, 0, 0], [5 * 8 << 13, 0, 0], [0, 5 * 8 << 10, 0]]
+    assert about["accesses"] == dict(zip(TRACED, expected, strict=True))
+    maps = {page.array: page for page in session.maps}
+    assert [maps[name].page_bytes for name in TRACED] == [4096, 16384, 4096]
+    assert all(maps[name].total == sum(uses) for name, uses in about["accesses"].items())
+    assert maps[TRACED[0]].edges[0] >= 0
+    assert np.count_nonzero(maps[TRACED[0]].counts.sum(axis=0)) > 1
+    assert int(maps[TRACED[0]].edges[-1]) < 2e9 * session.metadata["seconds"]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("how", "variables", "words"),
+    [
+        ("module", {"STAND_IN_REFUSES": "1"}, "the driver refused the instrumented code"),
+        ("fat", {"PATH": "/usr/bin:/bin", "CUDA_HOME": "/none"}, "cuobjdump"),
+        ("three", {}, "their modules hold machine code alone"),
+    ],
+)
+def test_what_cannot_be_traced_runs_as_it_is(stand_in, tmp_path, how, variables, words):
+    path, arguments = tmp_path / "s.npz", ("three",) if how == "three" else ("traced", how)
+    stand_in = stand_in._replace(variables=stand_in.variables | variables)
+    done = stand_in.attach("--trace", "-o", path, "--", stand_in.program, *arguments)
+    assert (done.returncode, done.stdout) == (3, "checksum 42\n"), done.stderr
+    session = load(path)
+    assert session.metadata["sources"]["tracer"].startswith("not available")
+    assert [note for note in session.notes if note.startswith("not traced: gather: ")]
+    assert words in " ".join(session.notes)
+    assert session.metadata["about_sources"]["launches"]["accesses"]  # declared
+
+
+def test_ptx_of_the_newest_device_is_chosen(monkeypatch):
+    texts = [f".version 8.0\n.target sm_{name}\n" for name in ("75", "80", "90a", "100")]
+    monkeypatch.setattr(tracing, "_texts", lambda image: iter(texts))
+    chosen = {at: tracing._ptx(tracing.FAT, at).split("sm_")[1].strip() for at in (75, 86, 90, 120)}
+    assert chosen == {75: "75", 86: "80", 90: "90a", 120: "100"}
+    with pytest.raises(LouvainUmError, match="carries no PTX"):
+        tracing._ptx(tracing.FAT, 70)
+    texts.append(texts[1])
+    with pytest.raises(LouvainUmError, match="linked from 2 parts"):
+        tracing._ptx(tracing.FAT, 80)
+
+
+def test_kernels_are_bounded_unless_they_say_how(tmp_path):
+    text = ".visible .entry a(.param .u64 x) {ret;}\n.entry b() .maxntid 64, 1, 1 {ret;}\n"
+    assert tracing.bounded(text) == text.replace("x) {", "x)\n.maxntid 1024, 1, 1\n{")
 
 
 @pytest.mark.system
