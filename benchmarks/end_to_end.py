@@ -6,8 +6,10 @@ Takes a generated graph (with `--edges`, a random one, which needs no GPU) and g
 random order, as a CSV file, a Parquet file, an ``.npz`` file of ours, a SciPy matrix and, on a
 GPU, a CuPy matrix and two CuPy arrays. Each is made into labels by ``lu.louvain``, in one process:
 the first call is cold in this process, the fastest of the others warm. Files are in the page cache.
-Floors of the same run: `pyarrow.csv.read_csv`, `pyarrow.parquet.read_table`, `numpy.load`, one sort
-of as many keys as there are arcs. `--commands` also times whole commands.
+Without a GPU, each is also made into the graph alone. Floors of the same run:
+`pyarrow.csv.read_csv`, `pyarrow.parquet.read_table`, `numpy.load`, one sort of as many keys as
+there are arcs. `--commands` also times whole commands. On Linux, `peak` is the most memory of the
+host that a warm call takes, relative to the graph's arrays.
 """
 
 from __future__ import annotations
@@ -107,7 +109,10 @@ def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[
         keys = cupy.random.randint(0, 2**62, graph.n_arcs, dtype=cupy.int64)
         ways["CuPy CSR"] = (lambda: detected(there), None)
         ways["CuPy (u, v)"] = (lambda: detected(ends), lambda: synchronized(cupy.sort(keys)))
-    rows = [row_of(name, *way, given.runs) for name, way in ways.items()]
+    if not gpu:
+        for name, source in (("CSV", csv), ("Parquet", parquet), ("SciPy CSR", matrix)):
+            ways[f"{name}, the graph alone"] = (lambda source=source: lu.as_graph(source), None)
+    rows = [row_of(name, *way, given.runs, graph.nbytes) for name, way in ways.items()]
     small = folder / "small.txt"
     np.savetxt(small, np.random.default_rng(2).integers(0, 34, (78, 2)), "%d")
     commands = [["--help"], ["detect", str(small)]]
@@ -136,14 +141,29 @@ def run(command: list[str]) -> None:
 
 
 def row_of(
-    name: str, way: Callable[[], Any], floor: Callable[[], Any] | None, runs: int
+    name: str,
+    way: Callable[[], Any],
+    floor: Callable[[], Any] | None,
+    runs: int,
+    nbytes: int | None = None,
 ) -> dict[str, Any]:
     """Return the first and the fastest of further runs, and the fastest of the floor."""
-    cold = seconds(way)
+    cold, held = seconds(way), resident("VmRSS")
+    if held is not None:
+        Path("/proc/self/clear_refs").write_text("5")  # VmHWM becomes what is resident now
     row = {"source": name, "cold": cold, "warm": min(seconds(way) for _ in range(runs))}
+    if held is not None and nbytes is not None:
+        row["peak"] = round(((resident("VmHWM") or held) - held) / nbytes, 2)
     if floor is not None:
         row["floor"] = min(seconds(floor) for _ in range(runs))
     return row
+
+
+def resident(name: str) -> int | None:
+    """Return what Linux says of this process's resident bytes."""
+    path = Path("/proc/self/status")
+    lines = path.read_text().splitlines() if path.exists() else ()
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(name)), None)
 
 
 def seconds(work: Callable[[], Any]) -> float:
