@@ -36,7 +36,7 @@ from common import HERE, kept, machine, save
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
-from louvain_um.profiling.access.plans import peak_of
+from louvain_um.profiling.access.recorded_plans import peak_of
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.attach.policy import decide
 from louvain_um.profiling.session import SessionData

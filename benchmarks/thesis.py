@@ -20,7 +20,7 @@ from typing import Any
 from common import machine, save
 
 from louvain_um.placement.machine.profiles import load_machine
-from louvain_um.profiling.access.plans import peak_of
+from louvain_um.profiling.access.recorded_plans import peak_of
 from louvain_um.profiling.sweep.points import parse_policies
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.results import gains

@@ -24,7 +24,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.profiling.access.plans import peak_of
+from louvain_um.profiling.access.recorded_plans import peak_of
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.simulator import Driver, Trace
 from louvain_um.profiling.sweep import replay

@@ -44,7 +44,7 @@ class Event:
         Its address and bytes; of "in_place", the bytes read.
     step : mapping of str to Any
         The engine's own arrays of a "step" by name: read only, and only until the observer returns.
-    plan : louvain_um.placement.plan.Plan, optional
+    plan : louvain_um.placement.detection_plan.Plan, optional
         The plan that the run begins under, of "plan".
     ranks : sequence of mapping
         Of "ranks": what ``provenance["by_rank"]`` has.

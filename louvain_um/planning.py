@@ -13,10 +13,10 @@ from louvain_um.errors import OptionError
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.options import Budget, Effort, Method, Options
+from louvain_um.placement.detection_plan import Plan, make_plan
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine, machine_for
-from louvain_um.placement.model.workload import Course, Source, kind_of, named_kind
-from louvain_um.placement.planner import Facts, Plan, make_plan
+from louvain_um.placement.model.workload import Facts, SearchCourse, Source, kind_of, named_kind
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement, Policy
 from louvain_um.placement.program import Program, ProgramPlan, plan_program
@@ -194,19 +194,19 @@ def plan_search(shape: Shape, options: Options, plan_of: Callable[[Shape], Plan]
     """Return the plan of a search: of its runs, of which a plan follows from a shape."""
     found = plan_of(shape)
     if options.effort != "best":
-        course = Course(options.n_iterations, options.effort == "fast", options.best_of)
+        course = SearchCourse(options.n_iterations, options.effort == "fast", options.best_of)
         return replace(found, course=course)
     other = found if shape.method == "louvain" else plan_of(replace(shape, method="louvain"))
     plain, quick, full = search.parts(options)
     again = search.COMBINED
     courses = (
-        (found, Course(plain.n_iterations)),
-        (other, Course(quick.n_iterations, fast=True, runs=again)),
-        (found, Course(plain.n_iterations, runs=again, begun=True)),
-        (found, Course(full.n_iterations, begun=True)),
+        (found, SearchCourse(plain.n_iterations)),
+        (other, SearchCourse(quick.n_iterations, fast=True, runs=again)),
+        (found, SearchCourse(plain.n_iterations, runs=again, begun=True)),
+        (found, SearchCourse(full.n_iterations, begun=True)),
     )
     seconds = sum(replace(plan, course=course).seconds for plan, course in courses)
-    return replace(found, course=Course(runs=options.best_of * seconds / found.seconds))
+    return replace(found, course=SearchCourse(runs=options.best_of * seconds / found.seconds))
 
 
 @dataclass(frozen=True, slots=True)

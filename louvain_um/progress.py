@@ -48,7 +48,7 @@ def describe(event: Event, modularity: float) -> str:
     return " · ".join(parts)
 
 
-class Line:
+class ProgressLine:
     """A line that each text replaces, on a terminal and in a notebook; nothing elsewhere."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ def observed(observer: Observer | None, progress: bool) -> Iterator[Observer]:
     if not progress:
         yield observer or ignore
         return
-    line = Line()
+    line = ProgressLine()
 
     def both(event: Event) -> None:
         line.observe(event)
@@ -130,7 +130,7 @@ def counts_progress(call: Callable[P, R]) -> Callable[P, R]:
             return call(*args, **kwargs)
         if progress is not None and not isinstance(progress, bool):
             raise OptionError("progress", progress, "must be True, False or a function")
-        line = Line()
+        line = ProgressLine()
         kwargs["progress"] = line.count if progress else None
         try:
             return call(*args, **kwargs)

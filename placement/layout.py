@@ -94,7 +94,7 @@ WIDEST_ITEM: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LayoutFit:
     """How a layout fits: what occupies the device, and what out-of-core arenas keep there."""
 
     needed: int
@@ -259,14 +259,14 @@ def _spec(
     )
 
 
-def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
+def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> LayoutFit:
     """Return how a layout fits into so many bytes of the device."""
     out_of_core = {spec.name: spec.capacity for spec in layout if spec.out_of_core}
     separate = [s for s in layout if not (s.out_of_core or s.on_demand)]
     others = sum(device_bytes(s.placement, s.capacity) for s in separate)
     whole = sum(out_of_core.values())
     if others + whole <= limit:
-        return Fit(others + whole, others + whole, {})
+        return LayoutFit(others + whole, others + whole, {})
     least = {name: least_bytes(nbytes, max_degree) for name, nbytes in out_of_core.items()}
     needed = others + sum(least.values())
     spare = max(0, limit - needed)
@@ -274,7 +274,7 @@ def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
         name: min(nbytes, least[name] + int(spare * (nbytes / whole)) // BLOCK * BLOCK)
         for name, nbytes in out_of_core.items()
     }
-    return Fit(needed, others + sum(share.values()), share)
+    return LayoutFit(needed, others + sum(share.values()), share)
 
 
 def least_bytes(nbytes: int, max_degree: int) -> int:
@@ -284,7 +284,7 @@ def least_bytes(nbytes: int, max_degree: int) -> int:
 
 
 def needed_by_group(
-    layout: Sequence[ArenaSpec], fitted: Fit, max_degree: int = 0
+    layout: Sequence[ArenaSpec], fitted: LayoutFit, max_degree: int = 0
 ) -> dict[Group, int]:
     """Return the bytes that each group cannot do without on the device."""
     found = dict.fromkeys(GROUPS, 0)

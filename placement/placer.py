@@ -35,8 +35,8 @@ from louvain_um.placement.program.feedback import (
     with_counts,
     with_time,
 )
-from louvain_um.placement.program.plan import ProgramPlan, plan_program
 from louvain_um.placement.program.program import Accesses, Phase, Program, ProgramArray
+from louvain_um.placement.program.program_plan import ProgramPlan, plan_program
 
 
 class Placer:

@@ -24,7 +24,7 @@ from louvain_um.placement.memory.copies import initialise as initialise_parts
 from louvain_um.placement.model.cost import Estimate
 from louvain_um.placement.policy.policy import Kind, Placement
 from louvain_um.placement.program.backends import HostArray, Slot, plain
-from louvain_um.placement.program.cost import Pages, ProgramCost
+from louvain_um.placement.program.cost import DemandPages, ProgramCost
 from louvain_um.placement.program.device_backend import Owner, backend_of, owner_of
 from louvain_um.placement.program.program import (
     Access,
@@ -82,13 +82,13 @@ class Decision(NamedTuple):
         "device", "host_mapped" or "managed".
     estimates : mapping of str to Estimate
         φ, τ and σ of each placement on the host's side that is possible; below 0 it pays.
-    paged : Pages
+    paged : DemandPages
         What demand paging brings: fault groups, and unique pages.
     """
 
     placement: Placement
     estimates: Mapping[Kind, Estimate]
-    paged: Pages
+    paged: DemandPages
 
 
 def decide(

@@ -13,7 +13,7 @@ _HOME_OF = {
     "Session": "facade",
     "import_nsys": "facade",
     "load": "facade",
-    "load_ipython_extension": "record.jupyter",
+    "load_ipython_extension": "record.profiler",
     "profile": "record.profiler",
     "recording": "record.profiler",
 }

@@ -128,7 +128,7 @@ def _settings(
     subjects: Sequence[Subject], policies: Any, budgets: Any, machine: Any,
     device: str, **how: Any,
 ) -> Settings:  # fmt: skip
-    from louvain_um.profiling.access.plans import peak_of
+    from louvain_um.profiling.access.recorded_plans import peak_of
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep.points import Settings, parse_policies, places_of, rates_of
 

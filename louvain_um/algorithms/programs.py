@@ -238,7 +238,7 @@ def scratch(name: str, size: int, dtype: str, accesses: Accesses) -> ProgramArra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class AlgorithmAccesses:
     """What an algorithm declares."""
 
     passes: float
@@ -262,8 +262,8 @@ class Declared:
         ]
 
 
-def _bfs(n: int, m: int, iterations: int) -> Declared:
-    return Declared(passes=1, by_rows=SEARCH_LEVELS, arrays=[
+def _bfs(n: int, m: int, iterations: int) -> AlgorithmAccesses:
+    return AlgorithmAccesses(passes=1, by_rows=SEARCH_LEVELS, arrays=[
         result("distances", n, "i4", Gather(m)),
         result("parents", n, "i8", Stream()),
         scratch("least_parents", n, "u4", Atomic(n)),
@@ -274,8 +274,8 @@ def _bfs(n: int, m: int, iterations: int) -> Declared:
     ])  # fmt: skip
 
 
-def _sssp(n: int, m: int, iterations: int) -> Declared:
-    return Declared(passes=ROUNDS + 1, arrays=[
+def _sssp(n: int, m: int, iterations: int) -> AlgorithmAccesses:
+    return AlgorithmAccesses(passes=ROUNDS + 1, arrays=[
         result("distances", n, "u8", Atomic((ROUNDS + 1) * m)),
         result("parents", n, "i8", Stream()),
         scratch("near", 2 * n, "u4", Stream(ROUNDS)),
@@ -286,11 +286,11 @@ def _sssp(n: int, m: int, iterations: int) -> Declared:
     ])  # fmt: skip
 
 
-def _components(n: int, m: int, iterations: int) -> Declared:
-    return Declared(passes=1, arrays=[result("components", n, "u4", Atomic(4 * n))])
+def _components(n: int, m: int, iterations: int) -> AlgorithmAccesses:
+    return AlgorithmAccesses(passes=1, arrays=[result("components", n, "u4", Atomic(4 * n))])
 
 
-def _mst(n: int, m: int, iterations: int) -> Declared:
+def _mst(n: int, m: int, iterations: int) -> AlgorithmAccesses:
     joining = [
         scratch("component", n, "u4", Gather(ROUNDS * m)),
         scratch("hook", n, "u4", Gather(ROUNDS * n)),
@@ -300,7 +300,7 @@ def _mst(n: int, m: int, iterations: int) -> Declared:
         scratch("least_pair", n, "u8", Atomic(ROUNDS * n)),
     ]
     sorting = scratch("sorting", SORTING * n + SORTING_LEAST, "u1", Stream(SORTING_PASSES))
-    return Declared(
+    return AlgorithmAccesses(
         passes=ROUNDS,
         arrays=[
             *(replace(array, phases=("run",)) for array in joining),
@@ -313,9 +313,9 @@ def _mst(n: int, m: int, iterations: int) -> Declared:
     )
 
 
-def _pagerank(n: int, m: int, iterations: int) -> Declared:
+def _pagerank(n: int, m: int, iterations: int) -> AlgorithmAccesses:
     each = Stream(iterations)
-    return Declared(
+    return AlgorithmAccesses(
         passes=iterations,
         arrays=[
             result("ranks", n, "i8", {"iterate": each}),
@@ -330,25 +330,25 @@ def _pagerank(n: int, m: int, iterations: int) -> Declared:
     )
 
 
-def _triangles(n: int, m: int, iterations: int) -> Declared:
+def _triangles(n: int, m: int, iterations: int) -> AlgorithmAccesses:
     # An arc's end has at most the root of m arcs to higher degrees.
     upward = m / 2 * m**0.5
-    return Declared(passes=2, arrays=[
+    return AlgorithmAccesses(passes=2, arrays=[
         result("counts", n, "u8", Atomic(m)),
         scratch("begins", n + 1, "i8", Gather(m)),
         scratch("upward", m // 2 + 1, "u4", Gather(upward)),
     ])  # fmt: skip
 
 
-def _spmv(n: int, m: int, iterations: int) -> Declared:
+def _spmv(n: int, m: int, iterations: int) -> AlgorithmAccesses:
     x = ProgramArray(
         name="x", shape=n, dtype="f8", group="vector", role="x", reads=Gather(m), from_host=1,
         given=True,
     )  # fmt: skip
-    return Declared(passes=1, by_rows=1, arrays=[x, result("y", n, "f8", Stream())])
+    return AlgorithmAccesses(passes=1, by_rows=1, arrays=[x, result("y", n, "f8", Stream())])
 
 
-BUILDERS: Final[Mapping[str, Callable[[int, int, int], Declared]]] = {
+BUILDERS: Final[Mapping[str, Callable[[int, int, int], AlgorithmAccesses]]] = {
     "bfs": _bfs,
     "sssp": _sssp,
     "components": _components,

@@ -22,7 +22,7 @@ from louvain_um.placement.policy.policy import AUTO, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class AlgorithmRun:
     """One run of an algorithm."""
 
     graph: Any
@@ -52,7 +52,7 @@ def running(
     *,
     iterations: int | None = None,
     **given: Unpack[RunValues],
-) -> Iterator[Run]:
+) -> Iterator[AlgorithmRun]:
     """Yield a run of an algorithm on a device."""
     observer = observer or ignore
     options = Options(**given)
@@ -64,14 +64,14 @@ def running(
             observing(observer),
             on_device(name, chosen, graph, policy, options, iterations) as (rows, space),
         ):
-            yield Run(
+            yield AlgorithmRun(
                 graph=graph, rows=rows, space=space, on_gpu=True, threads=1, observer=observer
             )
         return
     refuse_kinds(graph, "these algorithms take")
     graph = graph.to_host() if isinstance(graph, DeviceGraph) else graph
     with announced(observer):
-        yield Run(
+        yield AlgorithmRun(
             graph=graph,
             rows=rows_of(graph),
             on_gpu=False,

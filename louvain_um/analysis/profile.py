@@ -46,11 +46,11 @@ class ResolutionPoint:
     """
 
     resolution: Annotated[float, Within(1e-300, 1e300)]
-    lines: tuple[Line, ...]
+    lines: tuple[ValueLine, ...]
     stability: float
 
     @property
-    def best(self) -> Line:
+    def best(self) -> ValueLine:
         """The partition of the highest value."""
         return max(self.lines, key=lambda line: line.value(self.resolution))
 
@@ -82,7 +82,7 @@ class Plateau:
         Of the best partition there.
     stability : float
         Of the point nearest to `resolution`.
-    line : Line
+    line : ValueLine
         The best partition there.
     """
 
@@ -92,7 +92,7 @@ class Plateau:
     resolution: float
     value: float
     stability: float
-    line: Line
+    line: ValueLine
 
     @property
     def octaves(self) -> float:
@@ -122,14 +122,14 @@ class ResolutionProfile:
     graph: Graph = field(repr=False)
 
     @property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[BestRange]:
         """Ranges of resolutions and the best partition known in each, in order."""
         return envelope(lines_of(self.points), self.low, self.high)
 
     @property
     def plateaus(self) -> list[Plateau]:
         """Ranges in which the best partition keeps its number of communities, in order."""
-        groups: list[list[Piece]] = []
+        groups: list[list[BestRange]] = []
         for piece in self.pieces:
             if groups and groups[-1][0].line.communities == piece.line.communities:
                 groups[-1].append(piece)
@@ -137,7 +137,7 @@ class ResolutionProfile:
                 groups.append([piece])
         return [self._plateau(group) for group in groups]
 
-    def _plateau(self, group: Sequence[Piece]) -> Plateau:
+    def _plateau(self, group: Sequence[BestRange]) -> Plateau:
         widest = max(group, key=lambda piece: piece.high / piece.low)
         middle = math.sqrt(widest.low * widest.high)
         nearest = min(self.points, key=lambda p: abs(math.log(p.resolution / middle)))
@@ -238,12 +238,14 @@ class ResolutionProfile:
         )
 
 
-def lines_of(points: Iterable[ResolutionPoint]) -> list[Line]:
+def lines_of(points: Iterable[ResolutionPoint]) -> list[ValueLine]:
     """Return the partitions of all points."""
     return [line for point in points for line in point.lines]
 
 
-def repeat(graph: Graph, options: Options, line: Line, observer: Observer | None) -> Communities:
+def repeat(
+    graph: Graph, options: Options, line: ValueLine, observer: Observer | None
+) -> Communities:
     """Return the communities of a line by repeating its run."""
     options = replace(options, resolution=line.resolution, seed=line.seed)
     if line.start is not None:
@@ -254,7 +256,7 @@ def repeat(graph: Graph, options: Options, line: Line, observer: Observer | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ValueLine:
     """A partition as a function of γ, and the run that found it."""
 
     inside: float
@@ -270,22 +272,22 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class BestRange:
     """A range of γ in which one partition is the best known."""
 
     low: float
     high: float
-    line: Line
+    line: ValueLine
 
 
-def envelope(lines: Iterable[Line], low: float, high: float) -> list[Piece]:
+def envelope(lines: Iterable[ValueLine], low: float, high: float) -> list[BestRange]:
     """Return the pieces of the upper envelope from `low` to `high`, in order."""
     known = list(lines)
     if not known:
         return []
     # Of equal values, the one that falls least will be above.
     best = max(known, key=lambda line: (line.value(low), -line.expected))
-    pieces, at = list[Piece](), low
+    pieces, at = list[BestRange](), low
     while True:
         flatter = [line for line in known if line.expected < best.expected]
         crossings = [((best.inside - line.inside) / (best.expected - line.expected), line)
@@ -296,9 +298,9 @@ def envelope(lines: Iterable[Line], low: float, high: float) -> list[Piece]:
             default=(high, None),
         )
         if after is None or end >= high:
-            return [*pieces, Piece(low=at, high=high, line=best)]
+            return [*pieces, BestRange(low=at, high=high, line=best)]
         if end > at:
-            pieces.append(Piece(low=at, high=end, line=best))
+            pieces.append(BestRange(low=at, high=end, line=best))
             at = end
         best = after
 
@@ -437,5 +439,5 @@ def summary(profile: ResolutionProfile) -> dict[str, Any]:
     }
 
 
-def _run(line: Line) -> dict[str, Any]:
+def _run(line: ValueLine) -> dict[str, Any]:
     return {"resolution": line.resolution, "seed": line.seed, "start": line.start}

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.analysis.profile import (
-    Line,
     Plateau,
     ResolutionPoint,
     ResolutionProfile,
+    ValueLine,
     envelope,
     lines_of,
     repeat,
@@ -195,7 +195,7 @@ class _Search:
 
     def point(self, at: float, found: Mapping[float, ResolutionPoint]) -> ResolutionPoint:
         """Run all seeds at a resolution, and once from the best partition known so far."""
-        lines, partitions = list[Line](), list[NDArray[np.uint32]]()
+        lines, partitions = list[ValueLine](), list[NDArray[np.uint32]]()
         for seed in self.seeds:
             line, labels = self.line(at, seed, None)
             lines.append(line)
@@ -211,9 +211,11 @@ class _Search:
 
     def line(
         self, at: float, seed: int, start: tuple[float, int] | None
-    ) -> tuple[Line, NDArray[np.uint32]]:
+    ) -> tuple[ValueLine, NDArray[np.uint32]]:
         """Detect once; return the partition's line and labels."""
-        asked = Line(inside=0.0, expected=0.0, communities=0, resolution=at, seed=seed, start=start)
+        asked = ValueLine(
+            inside=0.0, expected=0.0, communities=0, resolution=at, seed=seed, start=start
+        )
         result = repeat(self.graph, self.options, asked, self.observer)
         name = self.options.objective
         inside = modularity(self.graph, result.labels, 0.0, objective=name)

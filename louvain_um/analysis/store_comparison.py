@@ -102,7 +102,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class StoreRecord:
     """A point of the results, as the file holds it."""
 
     graph: str
@@ -187,7 +187,7 @@ def _compare(
                         "store": store,
                         "batch": batch,
                     }
-                    done[key] = asdict(Record(**where, **numbers))
+                    done[key] = asdict(StoreRecord(**where, **numbers))
                     _write(folder, kept, list(done.values()))
                 records.append(done[key])
     return records
@@ -205,7 +205,9 @@ def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list
     try:
         held = parse(file.read_bytes())
         same = held["schema"] == SCHEMA and held["settings"] == settings
-        results = [asdict(build(Record, record, "result")) for record in held["results"] if same]
+        results = [
+            asdict(build(StoreRecord, record, "result")) for record in held["results"] if same
+        ]
     except (ValueError, KeyError, TypeError):
         same, results = False, []
     if not same:

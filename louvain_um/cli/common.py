@@ -156,7 +156,7 @@ Threads = Annotated[
 ]
 
 
-class Method(StrEnum):
+class MethodName(StrEnum):
     """Community detection methods."""
 
     louvain = "louvain"
@@ -209,7 +209,7 @@ class Exchange(StrEnum):
     nccl = "nccl"
 
 
-class Objective(StrEnum):
+class ObjectiveName(StrEnum):
     """What detection maximises."""
 
     modularity = "modularity"
@@ -220,7 +220,7 @@ class Objective(StrEnum):
 
 
 ObjectiveOption = Annotated[
-    Objective,
+    ObjectiveName,
     option(
         "--objective",
         "What to maximise: modularity, the constant Potts model (cpm, whose --resolution "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli.terminal import console, new_table
 from louvain_um.core.array_spec import STAGES
-from louvain_um.distributed.plan import LARGE
+from louvain_um.distributed.rank_plans import LARGE
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.placement.layout import placed
 from louvain_um.placement.units import seconds, size
@@ -16,8 +16,8 @@ from louvain_um.results.display import count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from louvain_um.distributed.plan import DevicePlan, RankPlan
-    from louvain_um.placement.planner import Plan
+    from louvain_um.distributed.rank_plans import DevicePlan, RankPlan
+    from louvain_um.placement.detection_plan import Plan
 
 LEGEND = (
     "seconds if the group were on the host: φ added by access over the bus, τ saved in copies, σ "

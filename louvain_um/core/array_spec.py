@@ -86,7 +86,7 @@ def level_of(name: str) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-class Identity(TypedDict):
+class ArrayIdentity(TypedDict):
     """Name, role and level of an array, as `ArraySpec` takes them."""
 
     name: str
@@ -94,7 +94,7 @@ class Identity(TypedDict):
     level: int | None
 
 
-def identity(name: str) -> Identity:
+def identity(name: str) -> ArrayIdentity:
     """Return the name, role and level of an engine's array."""
     return {"name": name, "role": role_of(name), "level": level_of(name)}
 

@@ -30,7 +30,7 @@ from numba.core.errors import TypingError
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
-from louvain_um.core import headroom, private_files, threads
+from louvain_um.core import headroom, interrupts, private_files
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Event, Observer
 
@@ -177,7 +177,7 @@ def _held(work: Callable[..., Any], done: Callable[[], None]) -> Callable[..., A
     """Return a function during which signals wait, and after which `done` is called."""
 
     def call(*args: Any) -> Any:
-        with threads.hold_signals():
+        with interrupts.held():
             try:
                 return work(*args)
             finally:
@@ -202,7 +202,7 @@ class KernelCache(FunctionCache):
         found = self._load(signature, target_context)
         if found is None:
             index = Path(self._cache_file._index_path)
-            self._making.enter_context(private_files.made_once(index, threads.signal_pending))
+            self._making.enter_context(private_files.made_once(index, interrupts.pending))
             found = self._load(signature, target_context)
         return found
 
@@ -242,7 +242,12 @@ class CheckedFile(IndexDataCacheFile):
         """Return what a file holds, None if it is not there, not private or damaged."""
         content = private_files.read(Path(path)) or b""
         digest, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-        return pickle.loads(data) if hashlib.sha256(data).digest() == digest else None
+        if hashlib.sha256(data).digest() != digest:
+            return None
+        try:
+            return pickle.loads(data)
+        except (AttributeError, ImportError):  # a class that other sources had is gone
+            return None
 
     def _save(self, path: str, value: Any) -> None:
         data = self._dump(value)

@@ -115,7 +115,7 @@ class Stopwatch:
 
 
 @dataclass(slots=True)
-class Run:
+class LevelLoop:
     """The state of one detection between levels."""
 
     engine: Engine[Any]
@@ -236,7 +236,7 @@ class Run:
 
 def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer) -> Communities:
     """Run the level loop of Louvain or Leiden on an engine, in cycles."""
-    run = Run(engine, options, Stopwatch(observer))
+    run = LevelLoop(engine, options, Stopwatch(observer))
     level = run.watch.run("load", engine.load, graph)
     if options.method == "leiden" and engine.problem.start is not None:
         engine.split_disconnected(level)

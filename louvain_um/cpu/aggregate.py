@@ -23,8 +23,8 @@ from louvain_um.cpu.level import (
     U32,
     CpuLevel,
     Host,
-    Rows,
-    Table,
+    LevelRows,
+    NeighbourTable,
     add,
     bits_for,
     collect,
@@ -104,7 +104,7 @@ def coarse_rows(
     (first, last), empty = level.local, host.memory.empty
     begins, ends, targets, weights, degrees, level_loops = level.rows
     begins, ends = begins[first:last], ends[first:last]
-    rows = Rows(begins, ends, targets, weights, degrees[first:last], level_loops[first:last])
+    rows = LevelRows(begins, ends, targets, weights, degrees[first:last], level_loops[first:last])
     count = len(loops)
     groups = Groups(
         members=empty("members", "scratch", last - first, np.uint32),
@@ -135,7 +135,12 @@ LEAST_ARCS = 1 << 16
 
 
 def write_rows(
-    threads: int, rows: Rows, numbers: U32, groups: Groups, tables: Table, out: NewRows
+    threads: int,
+    rows: LevelRows,
+    numbers: U32,
+    groups: Groups,
+    tables: NeighbourTable,
+    out: NewRows,
 ) -> int:
     """Write the next level's rows, chunk by chunk of communities; return its arcs."""
     arc_starts, offsets = groups.arc_starts, out.counts
@@ -171,7 +176,7 @@ def sum_arcs(t, threads, rows, labels, groups, tables, chunk, out):
     begins, ends, targets, weights, _, loops = rows
     members, starts, arc_starts = groups
     new_targets, new_weights, new_loops, counts = out
-    table = of_thread(Table(*tables), t)
+    table = of_thread(NeighbourTable(*tables), t)
     keys, sums, used, names, loads = table
     weighted = len(weights) > 0
     communities = len(starts) - 1

@@ -34,7 +34,7 @@ PREFETCHED = 4
 """Number of vertices between the one at work and the one whose arcs are prefetched."""
 
 
-class Table(NamedTuple):
+class NeighbourTable(NamedTuple):
     """The arrays of a table: of one thread, or of all threads, a row each."""
 
     keys: NDArray[np.uint32]
@@ -61,7 +61,9 @@ def bits_for(neighbours):
 @kernel(forceinline=True)
 def of_thread(tables, t):
     """Return the table of a thread."""
-    return Table(tables.keys[t], tables.sums[t], tables.used[t], tables.names[t], tables.loads[t])
+    return NeighbourTable(
+        tables.keys[t], tables.sums[t], tables.used[t], tables.names[t], tables.loads[t]
+    )
 
 
 @kernel(forceinline=True)
@@ -152,7 +154,7 @@ class Host:
             return np.empty(arcs, np.uint32)
         return np.empty(arcs, np.int64)
 
-    def tables(self, level: CpuLevel, distinct: int) -> Table:
+    def tables(self, level: CpuLevel, distinct: int) -> NeighbourTable:
         """Return hash tables for `distinct` communities, one row per thread."""
         shape = (self.threads, -1)
 
@@ -166,11 +168,11 @@ class Host:
         names = table("names", level.max_degree + 1, np.uint32)
         weighted = len(level.weights) > 0
         loads = table("loads", level.max_degree + 1 if weighted else 0, level.weights.dtype)
-        return Table(keys, sums, table("used", distinct + 1, np.uint32), names, loads)
+        return NeighbourTable(keys, sums, table("used", distinct + 1, np.uint32), names, loads)
 
     def free_tables(self) -> None:
         """Free the hash tables."""
-        self.memory.free(*(f"tally_{name}" for name in Table._fields))
+        self.memory.free(*(f"tally_{name}" for name in NeighbourTable._fields))
 
     def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **step: Any) -> None:
         """Show the observer the arrays of a step, unless rows lie in other processes, too."""
@@ -180,7 +182,7 @@ class Host:
             self.observer(event)
 
 
-class Rows(NamedTuple):
+class LevelRows(NamedTuple):
     """What compiled steps read of a level's graph; `weights` is empty where all are 1."""
 
     begins: I64
@@ -234,9 +236,9 @@ class CpuLevel:
         return self.spread or (self.offsets[:-1], self.offsets[1:])
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> LevelRows:
         """What compiled steps read of the level's graph."""
-        return Rows(*self.bounds, self.targets, self.weights, self.degrees, self.loops)
+        return LevelRows(*self.bounds, self.targets, self.weights, self.degrees, self.loops)
 
     @property
     def masses(self) -> dict[str, NDArray[Any]]:

@@ -25,8 +25,8 @@ from louvain_um.cpu.level import (
     U32,
     CpuLevel,
     Host,
-    Rows,
-    Table,
+    LevelRows,
+    NeighbourTable,
     add,
     bits_for,
     collect,
@@ -36,7 +36,7 @@ from louvain_um.cpu.level import (
 )
 from louvain_um.cpu.rule import (
     ACTIVE,
-    Rule,
+    ScoreRule,
     admit,
     bucket,
     extended_of,
@@ -67,7 +67,7 @@ SERIAL_ARCS = 1 << 15
 """Arcs of a sweep below which a second thread costs more than it saves."""
 
 
-class Communities(NamedTuple):
+class MoveState(NamedTuple):
     """The frozen state that a sub-round decides from, states of vertices, and proposals."""
 
     labels: U32
@@ -77,7 +77,7 @@ class Communities(NamedTuple):
     proposed: U32
 
 
-class Sweep(NamedTuple):
+class SweepQueue(NamedTuple):
     """The active vertices by sub-round, the claims of threads, and what they add up."""
 
     queue: U32
@@ -329,8 +329,13 @@ def run_sweep(t, threads, rows, state, tables, rule, extended, sweep):
     Threads claim parts of a stage, two counters each in `progress`, and wait for its work
     to be finished, never for each other: any one of them could do a sweep alone.
     """
-    rows, state, rule, sweep = Rows(*rows), Communities(*state), Rule(*rule), Sweep(*sweep)
-    table = of_thread(Table(*tables), t)
+    rows, state, rule, sweep = (
+        LevelRows(*rows),
+        MoveState(*state),
+        ScoreRule(*rule),
+        SweepQueue(*sweep),
+    )
+    table = of_thread(NeighbourTable(*tables), t)
     queue, starts, prunes, progress, result = sweep
     moves, gain = 0, 0
     for r in range(SUB_ROUNDS + 1):
@@ -381,7 +386,7 @@ class MovePhase:
         self.queue = empty("queue", "scratch", last - first, np.uint32)
         proposed = empty("proposed", "scratch", last - first, np.uint32)
         self.tables = host.tables(level, min(level.max_degree, n))
-        self.state = Communities(labels, totals, sizes, active, proposed)
+        self.state = MoveState(labels, totals, sizes, active, proposed)
         if level.start is None:
             totals[:], sizes[:] = level.degrees, 1
         else:
@@ -404,11 +409,11 @@ class MovePhase:
         """Salt of the sweep that begins."""
         return np.uint32(rules.salt(self.level.cycle, self.iteration, self.host.options.seed))
 
-    def begin_sweep(self) -> Sweep:
+    def begin_sweep(self) -> SweepQueue:
         """Queue the active vertices."""
         active, listed = self.state.active, self.state.proposed
         starts, self.arcs = enqueue(self.host, self.level, active, listed, self.queue, self.salt)
-        return Sweep(
+        return SweepQueue(
             queue=self.queue,
             starts=starts,
             prunes=rules.prunes(self.level.start is None, self.iteration),
@@ -416,14 +421,14 @@ class MovePhase:
             result=np.zeros(2, np.int64),
         )
 
-    def run(self, sweep: Sweep) -> None:
+    def run(self, sweep: SweepQueue) -> None:
         """Run all sub-rounds of a sweep over a level whose rows all lie here."""
         threads = self.host.threads if self.arcs >= SERIAL_ARCS else 1
         parallel.run(
             run_sweep, threads, *self.plain, self.extended, tuple(sweep)
         )  # fmt: skip
 
-    def end_sweep(self, sweep: Sweep, moves: int, gain: int, arcs: int) -> None:
+    def end_sweep(self, sweep: SweepQueue, moves: int, gain: int, arcs: int) -> None:
         """Note what a sweep found, and whether it is the last one."""
         level, iteration = self.level, self.iteration
         self.moves, self.gain = self.moves + moves, self.gain + gain

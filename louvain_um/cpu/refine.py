@@ -24,7 +24,7 @@ from louvain_um.cpu.level import (
     U32,
     CpuLevel,
     Host,
-    Table,
+    NeighbourTable,
     add,
     bits_for,
     fetch_row,
@@ -189,14 +189,14 @@ def decide_claimed(threads, rows, parts, table, rounds, joins, rule, second, r):
 @kernel()
 def decide_round(t, threads, rows, parts, tables, rounds, joins, rule, second, r):
     """Decide for the vertices of a sub-round."""
-    table = of_thread(Table(*tables), t)
+    table = of_thread(NeighbourTable(*tables), t)
     decide_claimed(threads, rows, parts, table, Rounds(*rounds), joins, rule, second, r)
 
 
 @kernel()
 def run_rounds(t, threads, rows, parts, tables, rounds, joins, rule, second):
     """Decide and carry out all sub-rounds; threads share the work as in a sweep of moving."""
-    table, rounds = of_thread(Table(*tables), t), Rounds(*rounds)
+    table, rounds = of_thread(NeighbourTable(*tables), t), Rounds(*rounds)
     progress, degrees = rounds.progress, rows[4]
     for r in range(SUB_ROUNDS):
         first, last = rounds.starts[r], rounds.starts[r + 1]

@@ -51,7 +51,7 @@ def wins_tie(candidate, champion, seed):
     return a < b or (a == b and candidate < champion)
 
 
-class Rule(NamedTuple):
+class ScoreRule(NamedTuple):
     """Constants of a run that decide scores, gains and ties."""
 
     rate: float
@@ -59,10 +59,10 @@ class Rule(NamedTuple):
     seed: np.uint32
 
 
-def rule_of(problem: Problem, options: Options) -> Rule:
+def rule_of(problem: Problem, options: Options) -> ScoreRule:
     """Return the constants of a run."""
     objective = problem.objective
-    return Rule(objective.rate, float(objective.total), np.uint32(options.seed))
+    return ScoreRule(objective.rate, float(objective.total), np.uint32(options.seed))
 
 
 class Extended(NamedTuple):

@@ -24,7 +24,7 @@ INLINE: Final = {"forceinline": True, "_nrt": False}
 of `state` in every call, with atomic operations: ten times the time of a walk."""
 
 
-class Blocks(NamedTuple):
+class LinkedBlocks(NamedTuple):
     """Arcs of a block, its words, and whether blocks of a row are a tree."""
 
     width: Any
@@ -32,11 +32,11 @@ class Blocks(NamedTuple):
     tree: Any
 
 
-WHOLE: Final = Blocks(None, None, None)
+WHOLE: Final = LinkedBlocks(None, None, None)
 """Of contiguous rows."""
 
 
-class Piece(NamedTuple):
+class BlockPiece(NamedTuple):
     """Consecutive arcs of a row: from `arc` to `stop`, before `left` others.
 
     `block` is where their block begins, of a tree its root; `number` counts pieces.
@@ -49,9 +49,9 @@ class Piece(NamedTuple):
     number: Any
 
 
-def blocks_of(width: int, words: int, *, tree: bool) -> Blocks:
+def blocks_of(width: int, words: int, *, tree: bool) -> LinkedBlocks:
     """Return the shape of blocks as kernels take it."""
-    return Blocks(np.uint64(width), np.uint64(words), np.uint64(tree))
+    return LinkedBlocks(np.uint64(width), np.uint64(words), np.uint64(tree))
 
 
 @kernel(**INLINE)
@@ -71,7 +71,7 @@ def piece_of(rows, v):
 def piece_at(rows, begin, end):
     """Return the first piece of a row that begins at a place and has ``end - begin`` arcs."""
     stop = _stop(begin, end, rows[4])
-    return Piece(begin, stop, end - stop, begin, np.uint64(1))
+    return BlockPiece(begin, stop, end - stop, begin, np.uint64(1))
 
 
 @kernel(**INLINE)
@@ -91,10 +91,10 @@ def _stop(begin, end, width):
 @kernel(**INLINE)
 def _after(rows, piece, width):
     if width is None:
-        return Piece(piece.stop, piece.stop, np.uint64(0), piece.block, piece.number)
+        return BlockPiece(piece.stop, piece.stop, np.uint64(0), piece.block, piece.number)
     block, number = piece.block, piece.number + np.uint64(1)
     if piece.left == 0:
-        return Piece(piece.stop, piece.stop, np.uint64(0), block, number)
+        return BlockPiece(piece.stop, piece.stop, np.uint64(0), block, number)
     if rows[6]:
         arc, bit = block, number
         while bit & (bit - np.uint64(1)):
@@ -106,7 +106,7 @@ def _after(rows, piece, width):
     else:
         arc = block = np.uint64(rows[2][block + width]) * rows[5]
     count = min(piece.left, width)
-    return Piece(arc, arc + count, piece.left - count, block, number)
+    return BlockPiece(arc, arc + count, piece.left - count, block, number)
 
 
 @kernel(**INLINE)
@@ -117,4 +117,4 @@ def piece_from(rows, v, skipped):
         skip -= piece.stop - piece.arc
         piece = after(rows, piece)
     arc = min(piece.arc + skip, piece.stop)
-    return Piece(arc, piece.stop, piece.left, piece.block, piece.number)
+    return BlockPiece(arc, piece.stop, piece.left, piece.block, piece.number)

@@ -10,7 +10,7 @@ from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.cpu.aggregate import NewRows
-from louvain_um.cpu.level import EMPTY, I64, U32, Table, add, bits_for, of_thread
+from louvain_um.cpu.level import EMPTY, I64, U32, NeighbourTable, add, bits_for, of_thread
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import cut_by_arcs
 
@@ -62,7 +62,7 @@ def exchange_rows(
     return Pieces(starts, pieces, loads)
 
 
-def merge_pieces(threads: int, pieces: Pieces, degrees: I64, tables: Table) -> RankRows:
+def merge_pieces(threads: int, pieces: Pieces, degrees: I64, tables: NeighbourTable) -> RankRows:
     """Add up the pieces of each row; `degrees` are those of the rows' vertices."""
     starts, targets, weights = pieces
     rooms = (starts - starts[:, :1]).sum(axis=0)

@@ -30,7 +30,7 @@ NCCL_ON_ONE_MACHINE: Final = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_RAS_ENABLE": "0"
 
 
 @dataclass(slots=True)
-class Traffic:
+class RankTraffic:
     """What a rank has exchanged."""
 
     collectives: int = 0
@@ -45,7 +45,7 @@ class Communicator(ABC):
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
         self.size = size
-        self.traffic = Traffic()
+        self.traffic = RankTraffic()
         self.patience = 600.0
 
     @abstractmethod
@@ -138,7 +138,7 @@ class RankSpan:
 class RankTimes:
     """An observer that times the phases of this rank, and hands events on."""
 
-    def __init__(self, traffic: Traffic, observer: Observer) -> None:
+    def __init__(self, traffic: RankTraffic, observer: Observer) -> None:
         self.traffic = traffic
         self.observer = observer
         self.since = time.perf_counter()

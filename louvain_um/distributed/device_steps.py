@@ -58,7 +58,7 @@ class StagedLink:
         return sums
 
 
-class DeviceSteps:
+class RankDeviceSteps:
     """The steps of a rank on rows in the memory of its GPU, which is current."""
 
     policy: Final = "device"

@@ -28,11 +28,11 @@ from louvain_um.distributed.coarse_rows import (
     merge_pieces,
 )
 from louvain_um.distributed.communicator import Communicator, gather_columns
-from louvain_um.distributed.host_steps import HostSteps, join_trees
+from louvain_um.distributed.host_steps import RankHostSteps, join_trees
 from louvain_um.distributed.partition import RankGraph
 
 if TYPE_CHECKING:
-    from louvain_um.distributed.device_steps import DeviceSteps
+    from louvain_um.distributed.device_steps import RankDeviceSteps
 
 COLLAPSE_ARCS = 1 << 20
 """Arcs up to which every rank computes a level alone: a core visits these in less time than the
@@ -63,7 +63,7 @@ class RankEngine:
     def __init__(
         self,
         local: CpuEngine,
-        steps: HostSteps | DeviceSteps,
+        steps: RankHostSteps | RankDeviceSteps,
         ranks: Communicator,
         *,
         collapse_arcs: int = COLLAPSE_ARCS,

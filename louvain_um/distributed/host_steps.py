@@ -12,22 +12,22 @@ from louvain_um.core.compiled import atomic_add, kernel
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.cpu import aggregate
-from louvain_um.cpu.level import I64, U32, CpuLevel, Host, Rows, Table, of_thread
+from louvain_um.cpu.level import I64, U32, CpuLevel, Host, LevelRows, NeighbourTable, of_thread
 from louvain_um.cpu.move import (
     STAYS,
-    Communities,
     MovePhase,
-    Sweep,
+    MoveState,
+    SweepQueue,
     activate_claimed,
     apply,
     decide_claimed,
 )
 from louvain_um.cpu.refine import Joins, RefinePhase, root_of
-from louvain_um.cpu.rule import ACTIVE, Rule, bucket
+from louvain_um.cpu.rule import ACTIVE, ScoreRule, bucket
 from louvain_um.distributed.communicator import Communicator, gather_columns
 
 
-class HostSteps:
+class RankHostSteps:
     """The steps of a rank on rows in its host memory."""
 
     device: Final = "cpu"
@@ -52,7 +52,7 @@ class HostSteps:
             phase.end_sweep(sweep, *found.tolist())
         return phase.close()
 
-    def sweep(self, phase: MovePhase, sweep: Sweep) -> None:
+    def sweep(self, phase: MovePhase, sweep: SweepQueue) -> None:
         """Run all sub-rounds, each with the moves of all ranks."""
         threads, plain = self.host.threads, tuple(sweep)
         rows, state, tables, rule = phase.plain
@@ -106,9 +106,9 @@ def mark_others(t, threads, low, high, active, salt):
 def decide_local(t, threads, rows, state, tables, rule, sweep, r):
     """Decide for the vertices of a sub-round whose rows are here; add up moves and gains."""
     rows, state, rule, sweep = (
-        Rows(*rows), Communities(*state), Rule(*rule), Sweep(*sweep),
+        LevelRows(*rows), MoveState(*state), ScoreRule(*rule), SweepQueue(*sweep),
     )  # fmt: skip
-    table = of_thread(Table(*tables), t)
+    table = of_thread(NeighbourTable(*tables), t)
     found = decide_claimed(threads, rows, state, table, rule, None, sweep, r)
     atomic_add(sweep.result, 0, found[0])
     atomic_add(sweep.result, 1, found[1])
@@ -118,15 +118,15 @@ def decide_local(t, threads, rows, state, tables, rule, sweep, r):
 def apply_all(t, threads, degrees, state, vertices):
     """Carry out the moves of all ranks' vertices, whose targets are the proposals of `state`."""
     n = len(vertices)
-    state = Communities(*state)
+    state = MoveState(*state)
     apply(degrees, state, vertices, n * t // threads, n * (t + 1) // threads, None)
 
 
 @kernel()
 def activate_local(t, threads, rows, state, tables, sweep, r):
     """Activate the neighbours that vertices with rows here left behind in a sub-round."""
-    rows, state, sweep = Rows(*rows), Communities(*state), Sweep(*sweep)
-    names = of_thread(Table(*tables), t).names
+    rows, state, sweep = LevelRows(*rows), MoveState(*state), SweepQueue(*sweep)
+    names = of_thread(NeighbourTable(*tables), t).names
     activate_claimed(threads, rows, state, names, sweep, r)
 
 

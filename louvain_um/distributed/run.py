@@ -21,7 +21,7 @@ from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator, Exchange, RankTimes, version_digest
 from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
 from louvain_um.distributed.files.writing import RankParts
-from louvain_um.distributed.host_steps import HostSteps
+from louvain_um.distributed.host_steps import RankHostSteps
 from louvain_um.distributed.partition import RowBlock, join_blocks
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.events import Observer, ignore
@@ -32,7 +32,7 @@ from louvain_um.placement.memory import cuda_calls
 from louvain_um.results.communities import Communities
 
 if TYPE_CHECKING:
-    from louvain_um.distributed.device_steps import DeviceSteps
+    from louvain_um.distributed.device_steps import RankDeviceSteps
 
 
 def detect_on_rank(
@@ -63,7 +63,7 @@ def detect_on_rank(
 
         def on_ranks(options: Options) -> Communities:
             local = CpuEngine(options, observer, shows=False)
-            steps: HostSteps | DeviceSteps = HostSteps(local.host, ranks)
+            steps: RankHostSteps | RankDeviceSteps = RankHostSteps(local.host, ranks)
             others = ranks
             with ExitStack() as stack:
                 if options.device == "cuda":
@@ -88,17 +88,17 @@ def detect_on_rank(
 
 def device_steps(
     stack: ExitStack, ranks: Communicator, host: Host, exchange: Exchange
-) -> tuple[Communicator, DeviceSteps]:
+) -> tuple[Communicator, RankDeviceSteps]:
     """Take this rank's GPU until a stack ends; return how ranks exchange, and the steps there."""
     from louvain_um.distributed.carriers.nccl import NcclCommunicator, NcclLink
-    from louvain_um.distributed.device_steps import DeviceSteps, StagedLink
+    from louvain_um.distributed.device_steps import RankDeviceSteps, StagedLink
 
     device = stack.enter_context(on_device(ranks, exchange))
     if exchange == "host":
-        steps = DeviceSteps(host, device, StagedLink(ranks))
+        steps = RankDeviceSteps(host, device, StagedLink(ranks))
     else:
         ranks = nccl = stack.enter_context(NcclCommunicator(ranks))
-        steps = DeviceSteps(host, device, NcclLink(nccl))
+        steps = RankDeviceSteps(host, device, NcclLink(nccl))
     stack.callback(steps.close)
     return ranks, steps
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.numbering import distinct
-from louvain_um.core.threads import uninterrupted
 from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows
-from louvain_um.cpu.walk import Blocks
+from louvain_um.cpu.walk import LinkedBlocks
 from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
 from louvain_um.dynamic.batches.changes import EdgeError
 from louvain_um.dynamic.batches.names import (
@@ -468,9 +468,9 @@ class DynamicGraph:
         if not hasattr(self._store, "walked"):
             return self.view()
         *rows, width, words, tree = self._store.walked()
-        return self._view_of(Rows(*rows), Blocks(width, words, tree))
+        return self._view_of(Rows(*rows), LinkedBlocks(width, words, tree))
 
-    def _view_of(self, rows: Rows, blocks: Blocks | None = None) -> RowView:
+    def _view_of(self, rows: Rows, blocks: LinkedBlocks | None = None) -> RowView:
         return RowView(
             begins=rows.begins,
             ends=rows.ends,

@@ -84,7 +84,7 @@ VERTEX_NAMES, COMMUNITY_NAMES = (
 """Names of the two columns of a label file."""
 
 
-class Rule(NamedTuple):
+class ColumnRule(NamedTuple):
     """How a role of a column is recognised, and what is done with such a column."""
 
     role: str
@@ -98,7 +98,7 @@ def _listed(names: Any) -> str:
 
 
 RULES = (
-    Rule(
+    ColumnRule(
         "source and target",
         "; ".join(f"`{one}` and `{other}`" for one, other in PAIRS)
         + "; pairs such as `user_id` and `friend_id`, `customer_a` and `customer_b`",
@@ -106,31 +106,31 @@ RULES = (
         "have ids in common",
         "the ends of each edge",
     ),
-    Rule(
+    ColumnRule(
         "weight",
         _listed(WEIGHTS) + ", in any case",
         "the only numeric column or attribute without another role; without a header, the third",
         "the weight; a note names the column if its name is none of these",
     ),
-    Rule(
+    ColumnRule(
         "time",
         _listed(sorted(TIMES)) + ", and names such as `start_time`",
         "a third column without a name that holds Unix times or years",
         "not read (`louvain-um stream` reads it)",
     ),
-    Rule(
+    ColumnRule(
         "relation",
         _listed(sorted(RELATIONS)),
         "words between two columns that have ids in common",
         "not read",
     ),
-    Rule(
+    ColumnRule(
         "number of a record",
         _listed(sorted(RECORDS)) + ", with or without `id` or `no`",
         "",
         "never an end if each line has another, unless `source` or `target` names it",
     ),
-    Rule(
+    ColumnRule(
         "record marker",
         _listed(sorted(RECORD_MARKERS)),
         "",

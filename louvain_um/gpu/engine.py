@@ -34,8 +34,8 @@ from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.memory.run_memory import RunMemory
-from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]
 

@@ -11,7 +11,7 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.preparation import Prepared
 from louvain_um.gpu.runtime.device import name_of
-from louvain_um.placement.migration.block_cache import Traffic
+from louvain_um.placement.migration.block_cache import BlockTraffic
 from louvain_um.placement.model.remaining import Found, Remaining
 
 
@@ -96,7 +96,7 @@ class FollowedPlan:
     def traffic(self) -> dict[str, int]:
         """Bytes of vertex blocks, or of pages, that the run moved between host and device."""
         blocks, mover = self.prepared.blocks, self.memory.mover
-        moved = blocks.cache.traffic if blocks else Traffic()
+        moved = blocks.cache.traffic if blocks else BlockTraffic()
         pages = mover.copied if mover else {"device": 0, "host": 0}
         return {
             "to_device": moved.to_device + pages["device"],

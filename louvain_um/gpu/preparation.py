@@ -29,11 +29,11 @@ from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_WEIGHTS16
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.layout import MANAGED
 from louvain_um.placement.machine.profiles import machine_for
 from louvain_um.placement.memory.guard import ballast, peer_for, peer_room
 from louvain_um.placement.memory.run_memory import RunMemory
-from louvain_um.placement.planner import Plan
 
 
 @dataclass(slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind, check_k
 ROWS = 1 << 12
 """Rows that a thread adds up at a time."""
 
-COMPRESS: ContextVar[Callable[..., rows.Rows]] = ContextVar("compress", default=rows.compress)
+COMPRESS: ContextVar[Callable[..., rows.SortedRows]] = ContextVar("compress", default=rows.compress)
 """What makes the rows of undirected graphs."""
 
 
@@ -36,14 +36,14 @@ COMPRESS: ContextVar[Callable[..., rows.Rows]] = ContextVar("compress", default=
 class Built:
     """The rows of a graph, its scale and its notes; see `Graph`."""
 
-    rows: rows.Rows
+    rows: rows.SortedRows
     scale: float
     notes: tuple[str, ...]
     imbalance: NDArray[np.int64] | None = None
 
 
 @contextmanager
-def rows_made_by(compress: Callable[..., rows.Rows]) -> Iterator[None]:
+def rows_made_by(compress: Callable[..., rows.SortedRows]) -> Iterator[None]:
     """Let a function that equals `rows.compress` make the rows of graphs within a block."""
     before = COMPRESS.set(compress)
     try:

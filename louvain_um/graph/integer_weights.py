@@ -105,7 +105,7 @@ class Scan(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class WeightScale:
     """The power of two by which weights are scaled, and zero bits to drop from what was written."""
 
     shift: int
@@ -113,7 +113,7 @@ class Fit:
     notes: tuple[str, ...]
 
 
-def fit(largest: float, listed: int, scan: Scan) -> Fit:
+def fit(largest: float, listed: int, scan: Scan) -> WeightScale:
     """Find the scale of weights, the largest of which is above 0, and write them by `scan`."""
     # A coarse total in integers first: a float sum would depend on the order.
     coarse = 61 - listed.bit_length() - int(np.frexp(largest)[1])
@@ -130,7 +130,7 @@ def fit(largest: float, listed: int, scan: Scan) -> Fit:
             f"that they count as 0 (below {0.5 / 2.0**shift:.3g})"
         )
         notes = (Underflow(text),)
-    return Fit(shift=shift, spare=spare, notes=notes)
+    return WeightScale(shift=shift, spare=spare, notes=notes)
 
 
 def at_scale(weights: NDArray[Any], scale: float, threads: int) -> NDArray[np.int64]:

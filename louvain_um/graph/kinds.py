@@ -21,7 +21,7 @@ U32 = NDArray[np.uint32]
 
 def directed_rows(
     u: U32, v: U32, weights: I64 | None, n: int, *, summing: bool, threads: int
-) -> tuple[rows.Rows, I64]:
+) -> tuple[rows.SortedRows, I64]:
     """Return rows that hold the sum of both directions, and each vertex's imbalance."""
     listed = len(u)
     u, v, weights = _merge_pairs(u, v, weights, summing=summing)
@@ -33,7 +33,9 @@ def directed_rows(
     return replace(made, repeats=listed - len(u)), out - into
 
 
-def signed_rows(u: U32, v: U32, weights: I64, n: int, *, summing: bool, threads: int) -> rows.Rows:
+def signed_rows(
+    u: U32, v: U32, weights: I64, n: int, *, summing: bool, threads: int
+) -> rows.SortedRows:
     """Return rows with weights of both signs."""
     listed = len(u)
     u, v, weights = _merge_pairs(

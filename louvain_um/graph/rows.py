@@ -39,7 +39,7 @@ SPENT: ContextVar[bool] = ContextVar("spent", default=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SortedRows:
     """Compressed rows, ascending and without repetition."""
 
     offsets: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Rows:
         """Number of vertices with a loop."""
         return int(np.count_nonzero(self.loops))
 
-    def here(self) -> Rows:
+    def here(self) -> SortedRows:
         """Return rows in host memory, which these are."""
         return self
 
@@ -72,7 +72,7 @@ def compress(
     *,
     summing: bool,
     threads: int,
-) -> Rows:
+) -> SortedRows:
     """Return the rows of an undirected graph given by its edges."""
     shift = max(0, n.bit_length() - SLICE_BITS)
     counts = np.zeros((threads, (n >> shift) + 1), np.int64)
@@ -109,7 +109,7 @@ def compress(
     out_weights = _take_weights(records, starts, kept, largest, threads) if words == 2 else None
     targets = _close_up(records, words, starts, kept)
     # Each edge was counted in the rows of both ends.
-    return Rows(
+    return SortedRows(
         offsets, targets, out_weights, loops, int(repeats.sum()) // 2, int(weightless.sum()) // 2
     )
 

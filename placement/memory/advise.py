@@ -31,7 +31,7 @@ class Extent:
     side: Side
 
 
-class Part(NamedTuple):
+class PartAtSide(NamedTuple):
     """Bytes at an address, on one side."""
 
     address: int
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
+class RangeAdvice:
     """Attributes of a managed range, as the driver reports them; locations as in `cuda_calls`."""
 
     preferred: int
@@ -69,16 +69,16 @@ def extents(placement: Placement, capacity: int, nbytes: int) -> tuple[Extent, .
     return tuple(part for part in parts if part.nbytes)
 
 
-def wanted(side: Side, device: int) -> Attributes:
+def wanted(side: Side, device: int) -> RangeAdvice:
     """Return the attributes that an extent should have before any prefetch."""
     match side:
         case "device":
-            return Attributes(device, (), False, NOWHERE)
+            return RangeAdvice(device, (), False, NOWHERE)
         case "host":
-            return Attributes(HOST, (device,), False, NOWHERE)
+            return RangeAdvice(HOST, (device,), False, NOWHERE)
         case "both":
-            return Attributes(NOWHERE, (), True, NOWHERE)
-    return Attributes(NOWHERE, (), False, NOWHERE)
+            return RangeAdvice(NOWHERE, (), True, NOWHERE)
+    return RangeAdvice(NOWHERE, (), False, NOWHERE)
 
 
 def apply(arena: str, address: int, part: Extent, device: int) -> None:
@@ -138,10 +138,10 @@ def bring(arena: str, address: int, part: Extent, location: int, stream: int = 0
         )
 
 
-def attributes(address: int, nbytes: int) -> Attributes:
+def attributes(address: int, nbytes: int) -> RangeAdvice:
     """Return the attributes that the driver reports for a managed range."""
     accessors = cuda_calls.range_attribute(address, nbytes, "AccessedBy", 4 * ACCESSORS)
-    return Attributes(
+    return RangeAdvice(
         cuda_calls.range_attribute(address, nbytes, "PreferredLocation"),
         tuple(device for device in accessors if device != NOWHERE),
         bool(cuda_calls.range_attribute(address, nbytes, "ReadMostly")),

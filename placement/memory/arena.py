@@ -13,7 +13,7 @@ from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.placement.hardware import ALIGNED, BLOCK
 from louvain_um.placement.layout import MANAGED, ArenaSpec, cut, device_bytes, size_of
 from louvain_um.placement.memory import advise, cuda_calls
-from louvain_um.placement.memory.advise import Extent, Part
+from louvain_um.placement.memory.advise import Extent, PartAtSide
 from louvain_um.placement.memory.cuda_calls import HOST
 from louvain_um.placement.memory.guard import guard, managed_refusal
 from louvain_um.placement.memory.host import PageLocked, available, populate
@@ -196,14 +196,14 @@ class Arena:
         """Bytes of the plan's capacity that are the device's."""
         return device_bytes(self.placement, self.spec.capacity)
 
-    def sides(self, address: int, nbytes: int) -> tuple[Part, ...]:
+    def sides(self, address: int, nbytes: int) -> tuple[PartAtSide, ...]:
         """Return where a part of the range lives."""
-        found = list[Part]()
+        found = list[PartAtSide]()
         for part in self.extents:
             begin = max(address, self.address + part.offset)
             end = min(address + nbytes, self.address + part.offset + part.nbytes)
             if begin < end:
-                found.append(Part(begin, end - begin, part.side))
+                found.append(PartAtSide(begin, end - begin, part.side))
         return tuple(found)
 
     def place(self, placement: Placement) -> None:

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.placement.memory import advise, cuda_calls, host
-from louvain_um.placement.memory.advise import Extent, Part
+from louvain_um.placement.memory.advise import Extent, PartAtSide
 
 
-def fill(parts: Iterable[Part], source: Any, device: int) -> None:
+def fill(parts: Iterable[PartAtSide], source: Any, device: int) -> None:
     """Write values into parts of an arena, one after the other."""
     here = not isinstance(source, np.ndarray)
     if not here:
@@ -50,7 +50,7 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
     cuda_calls.synchronize()
 
 
-def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
+def fetch(parts: Iterable[PartAtSide], target: NDArray[Any]) -> None:
     """Copy values out of parts of an arena: the host's threads read what lives there."""
     cuda_calls.synchronize()
     at = target.ctypes.data
@@ -64,7 +64,7 @@ def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
         at += nbytes
 
 
-def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
+def initialise(parts: Iterable[PartAtSide], dtype: DTypeLike, value: Any) -> None:
     """Set every element of parts of an arena to a value, on the side where it lives."""
     for address, nbytes, side in parts:
         if side in ("device", "peer"):

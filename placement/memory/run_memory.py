@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from louvain_um.core.ledger import Group, Ledger, Listener
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import copies, cuda_calls
-from louvain_um.placement.memory.advise import Part
+from louvain_um.placement.memory.advise import PartAtSide
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.arenas import Arenas, Wanted
 from louvain_um.placement.memory.copies import fetch, fill
@@ -157,7 +157,7 @@ class RunMemory:
         """Return the arena that a live array lies in."""
         return self.allocations[name].arena
 
-    def sides(self, name: str) -> tuple[Part, ...]:
+    def sides(self, name: str) -> tuple[PartAtSide, ...]:
         """Return where a live array's bytes live."""
         allocation = self.allocations[name]
         return allocation.arena.sides(allocation.address, allocation.nbytes)

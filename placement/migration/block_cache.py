@@ -32,7 +32,7 @@ class ArcArray:
 
 
 @dataclass(slots=True)
-class Traffic:
+class BlockTraffic:
     """Bytes moved so far."""
 
     to_device: int = 0
@@ -67,7 +67,7 @@ class BlockCache:
         self.device = device
         self.touch = touch
         self.transfers = transfers or Prefetches()
-        self.traffic = Traffic()
+        self.traffic = BlockTraffic()
         self.room = capacity // BLOCK
         self.clock = 0
         # Units of all arrays are numbered consecutively; `bases` maps a number to an address.

@@ -56,7 +56,7 @@ def page_bytes(nbytes: int) -> int:
     return size
 
 
-class Pages:
+class PhysicalPages:
     """A pool of device pages, and of host pages that a thread adds to."""
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.layout import ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.migration.pages import Pages, page_bytes
+from louvain_um.placement.migration.pages import PhysicalPages, page_bytes
 from louvain_um.placement.migration.span import Copy, SharedSpan, Span
 
 SPARE_COPIES: Final = 8
@@ -54,7 +54,9 @@ class Room:
         self.coarse = self.reading = self.growing = False
         self.copying, self.stream = False, 0
         self.inputs, self.rows, self.looked_up = list[Span](), list[Span](), list[Span]()
-        self.pool = Pages(device, budget.device, sum(counts) * size, budget.later, size, peer)
+        self.pool = PhysicalPages(
+            device, budget.device, sum(counts) * size, budget.later, size, peer
+        )
         try:
             self.shared = SharedSpan(shared, self.pool)
             for spec, count in zip(inputs, counts, strict=True):
@@ -72,7 +74,7 @@ class Room:
                 undo(stream)
             except LouvainUmError as error:
                 failures.append(error)
-        spans: list[Span | Pages] = [*self.inputs]
+        spans: list[Span | PhysicalPages] = [*self.inputs]
         if hasattr(self, "shared"):
             spans.append(self.shared)
         for one in (*spans, self.pool):

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from louvain_um.placement.layout import ArenaSpec, size_of
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.advise import Extent, Part, Side
+from louvain_um.placement.memory.advise import Extent, PartAtSide, Side
 from louvain_um.placement.memory.arena import Arena, FreeList
 from louvain_um.placement.memory.copies import copy_pages
 from louvain_um.placement.migration.mappings import Page, PageSide, runs
-from louvain_um.placement.migration.pages import Pages
+from louvain_um.placement.migration.pages import PhysicalPages
 from louvain_um.placement.policy.policy import Kind, Placement
 
 SPARE: Final = 2
@@ -30,7 +30,7 @@ class Span:
     def __init__(
         self,
         spec: ArenaSpec,
-        pages: Pages,
+        pages: PhysicalPages,
         sides: Sequence[PageSide],
         most: int = 0,
         head: int = 0,
@@ -191,9 +191,9 @@ class Span:
         """Numbers of the device pages that have a copy on the host."""
         return [i for i in self.on("device") if i in self.host_copies]
 
-    def sides(self, address: int, nbytes: int) -> tuple[Part, ...]:
+    def sides(self, address: int, nbytes: int) -> tuple[PartAtSide, ...]:
         """Return where a part lives: at addresses at which either side may copy."""
-        found = list[Part]()
+        found = list[PartAtSide]()
         end = address + nbytes
         while address < end:
             number, inside = divmod(address - self.address, self.pool.size)
@@ -202,9 +202,9 @@ class Span:
             begin, before = page.address + inside, found[-1] if found else None
             side: Side = "device" if page.side == "device" else self.pool.far
             if before and before.side == side and before.address + before.nbytes == begin:
-                found[-1] = Part(before.address, before.nbytes + count, side)
+                found[-1] = PartAtSide(before.address, before.nbytes + count, side)
             else:
-                found.append(Part(begin, count, side))
+                found.append(PartAtSide(begin, count, side))
             address += count
         return tuple(found)
 
@@ -294,7 +294,7 @@ NO_PAGE: Final = Page(None, 0, "device")
 class SharedSpan(Span):
     """Device pages that many arrays share, and that the pool has where no array is."""
 
-    def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
+    def __init__(self, spec: ArenaSpec, pages: PhysicalPages) -> None:
         # Rounding up must not exceed the budget: the plan has some slack.
         count = min(-(-size_of(spec) // pages.size), pages.count)
         super().__init__(spec, pages, ["device"] * count, pages.count * pages.size)

@@ -38,7 +38,7 @@ OUTSIDE: Final[tuple[Stage, ...]] = ("load", "fetch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class StageForecast:
     """Seconds by stage and cause."""
 
     core: Mapping[Stage, float]
@@ -70,7 +70,7 @@ class Forecast:
         """Seconds of the algorithm: all stages but loading and fetching."""
         return sum(s for stage, s in self.stages.items() if stage not in OUTSIDE)
 
-    def scaled(self, stages: Mapping[Stage, float]) -> Forecast:
+    def scaled(self, stages: Mapping[Stage, float]) -> StageForecast:
         """Return a forecast in which each stage takes so many times as long."""
         scaled: dict[str, Any] = {
             name: {stage: stages[stage] * s for stage, s in getattr(self, name).items()}
@@ -94,7 +94,7 @@ def forecast(
     *,
     low_scratch: bool = False,
     limit: int | None = None,
-) -> Forecast:
+) -> StageForecast:
     """Return the seconds of a run under a layout; `out_of_core` arenas move in blocks."""
     machine, degree = work.machine, work.mean_degree
     in_blocks = [spec for spec in layout if spec.name in out_of_core]
@@ -139,7 +139,7 @@ def forecast(
         core |= {s: PACKED_MOVE * core.get(s, 0.0) for s in ("move", "refine")}
     if low_scratch:
         core["aggregate"] = LOW_SCRATCH_AGGREGATE * core.get("aggregate", 0.0)
-    return Forecast(
+    return StageForecast(
         core=core,
         remote=remote,
         sorted_rows=sorted_rows,
@@ -228,7 +228,7 @@ def _arrival(
 
 
 def corrected(
-    work: Workload, visited: Sequence[int], seconds: float, expected: Forecast
+    work: Workload, visited: Sequence[int], seconds: float, expected: StageForecast
 ) -> Workload:
     """Return the work as its first sweeps of level 0 show it to be."""
     seen = sum(visited)

@@ -18,7 +18,7 @@ from typing import Final
 
 from louvain_um.core.rules import CYCLES, MOST_KEPT
 from louvain_um.placement.machine.profiles import H200, rate, rates
-from louvain_um.placement.model.forecast import Forecast
+from louvain_um.placement.model.forecast import StageForecast
 from louvain_um.placement.model.workload import Workload
 
 LEVELS: Final = 4
@@ -270,7 +270,7 @@ class TimeRange:
 
 
 def time_range(
-    expected: Forecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: float
+    expected: StageForecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: float
 ) -> TimeRange:
     """Return how long a run may take."""
     level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))

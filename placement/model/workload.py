@@ -23,7 +23,7 @@ GATHERED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class MethodTimes:
     """What a method does on one kind of graph; times are nanoseconds on an H200."""
 
     refine: float
@@ -47,7 +47,7 @@ class GraphKind:
     fetch: float
     reread: float
     hubs: float
-    methods: Mapping[str, Method]
+    methods: Mapping[str, MethodTimes]
 
 
 FIXED: Final = rates("fixed")
@@ -64,7 +64,7 @@ ABOUT: Final = {
 def _kind(name: str) -> GraphKind:
     """Return a kind with what was measured of it."""
     values = dict(FITTED["kinds"][name])
-    methods = {method: Method(**values.pop(method)) for method in ("louvain", "leiden")}
+    methods = {method: MethodTimes(**values.pop(method)) for method in ("louvain", "leiden")}
     return GraphKind(name=name, about=ABOUT[name], methods=methods, **values)
 
 
@@ -195,7 +195,7 @@ FAST_SPARES: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class SearchCourse:
     """A search by cycles of its runs, how many these are, and whether they begin in communities."""
 
     cycles: int | None = None
@@ -226,7 +226,7 @@ class Course:
         return {stage: self.runs * each for stage, each in (found | often).items()}
 
 
-ONE_RUN: Final = Course()
+ONE_RUN: Final = SearchCourse()
 """A run with the default cycles."""
 
 

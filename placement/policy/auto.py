@@ -12,7 +12,7 @@ from louvain_um.placement.layout import (
     FIRST_STAGES,
     JOINT_SLACK,
     ArenaSpec,
-    Fit,
+    LayoutFit,
     aligned,
     can_be_split,
     capacity,
@@ -31,7 +31,7 @@ from louvain_um.placement.layout import (
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.migration.pages import LEAST_PAGE, page_bytes
 from louvain_um.placement.model.cost import Scales, exposed, exposed_share, overlaps, remote_seconds
-from louvain_um.placement.model.forecast import Forecast, forecast
+from louvain_um.placement.model.forecast import StageForecast, forecast
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy
@@ -46,7 +46,7 @@ def no_more_arrays(low_scratch: bool) -> tuple[ArraySpec, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class DeclaredRun:
     """The arrays of a run: `compact` with the input in fewer bytes, `at` for so many arcs."""
 
     arrays: Declare
@@ -64,7 +64,7 @@ class Declared:
 class Request:
     """What a plan was asked for."""
 
-    declared: Declared
+    declared: DeclaredRun
     policy: Policy
     budget: int | None
     limit: int
@@ -92,8 +92,8 @@ class Candidate:
     policy: Policy
     form: Form
     layout: tuple[ArenaSpec, ...]
-    fitted: Fit
-    expected: Forecast
+    fitted: LayoutFit
+    expected: StageForecast
     like: str
     in_pages: bool = False
 
@@ -395,7 +395,7 @@ def leaves_often(arrays: Sequence[ArraySpec], compact: Iterable[ArraySpec], limi
 
 
 def choose(
-    declared: Declared, default: Form, work: Workload, limit: int, free: int | None = None
+    declared: DeclaredRun, default: Form, work: Workload, limit: int, free: int | None = None
 ) -> Candidate:
     """Return the candidate with the least predicted time within the limit."""
     first = candidate(AUTO, default, work, limit)

@@ -7,7 +7,6 @@ from louvain_um.placement.program.blocking import (
     launches_for,
     tune_blocking,
 )
-from louvain_um.placement.program.plan import ProgramPlan, plan_program
 from louvain_um.placement.program.program import (
     Atomic,
     Gather,
@@ -16,6 +15,7 @@ from louvain_um.placement.program.program import (
     ProgramArray,
     Stream,
 )
+from louvain_um.placement.program.program_plan import ProgramPlan, plan_program
 
 __all__ = [
     "HEADER",

@@ -14,7 +14,7 @@ from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.hardware import WARP
 from louvain_um.placement.model.cost import FACTORS, launches
 from louvain_um.placement.policy.policy import Placement
-from louvain_um.placement.program.plan import ProgramPlan
+from louvain_um.placement.program.program_plan import ProgramPlan
 
 HEADER: Final = (Path(__file__).parent / "blocked.cuh").read_text(encoding="utf-8")
 """CUDA C++ that defines ``blocked_for(index, count, item_bytes, pages_per_warp)``, to be put before

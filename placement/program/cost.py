@@ -55,7 +55,7 @@ def joined(work: float, bus: float, *, overlap: bool = True) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class DemandPages:
     """What demand paging brings for an array, all of it once, and the seconds it takes."""
 
     nbytes: float
@@ -152,7 +152,7 @@ class ProgramCost:
                 ways[writes] += max(count / reads, in_order if array.itemsize > SECTOR else 0.0)
         return ways[0], ways[1]
 
-    def paged(self, array: ProgramArray) -> Pages:
+    def paged(self, array: ProgramArray) -> DemandPages:
         """Return what demand paging costs an array after the host has written it."""
         pages, blocks = array.nbytes / LARGE_PAGE, array.nbytes / BLOCK
         missing, untouched = 1.0, 1.0
@@ -167,7 +167,7 @@ class ProgramCost:
         seconds = nbytes / machine.migrate_to_device + (
             touched * machine.block_service_seconds + batches * machine.fault_batch_seconds
         )
-        return Pages(nbytes, touched, batches, seconds)
+        return DemandPages(nbytes, touched, batches, seconds)
 
     @cached_property
     def _arrivals(self) -> dict[tuple[str, Placement], float]:

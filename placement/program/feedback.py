@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Event
-from louvain_um.placement.program.plan import ProgramPlan
 from louvain_um.placement.program.program import (
     Access,
     Atomic,
@@ -20,6 +19,7 @@ from louvain_um.placement.program.program import (
     ProgramArray,
     Stream,
 )
+from louvain_um.placement.program.program_plan import ProgramPlan
 from louvain_um.placement.program.solver import solve
 
 MEASURABLE: Final = 1e-4

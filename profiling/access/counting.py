@@ -155,7 +155,7 @@ class Counters(NamedTuple):
     last: Any  # by slot: last page that there is
 
 
-class Rows(NamedTuple):
+class LevelArcs(NamedTuple):
     """The arcs of a level."""
 
     offsets: Any

@@ -26,8 +26,8 @@ from louvain_um.profiling.access import counting
 from louvain_um.profiling.access.counting import (
     MOVE_SECONDS,
     SWEEP_END_STEPS,
+    LevelArcs,
     Members,
-    Rows,
     Widths,
     aggregation_waits,
     batches_of,
@@ -151,7 +151,7 @@ class Recorder:
             self._start_level(event, work)
             self.slots = self.slots_of(level)
         program, slots, widths = self.program, self.slots, self.widths(level)
-        rows = Rows(work["offsets"], work["targets"])
+        rows = LevelArcs(work["offsets"], work["targets"])
         queue, starts, proposed = work["queue"], work["starts"], work["proposed"]
         total = int(starts[-1])
         arcs = arcs_before(rows.offsets, queue[:total])
@@ -263,7 +263,7 @@ class Recorder:
 def refine(recorder: Recorder, event: Event, work: Any) -> None:
     """Replay a refinement: the external weight of all vertices, then one sweep."""
     level, n, program = event.level, len(work["offsets"]) - 1, recorder.program
-    widths, rows = recorder.widths(level), Rows(work["offsets"], work["targets"])
+    widths, rows = recorder.widths(level), LevelArcs(work["offsets"], work["targets"])
     recorder.begin(
         "community", level, n,
         **{"refined": 4, "refined_totals": 2 * recorder.sums, "refined_sizes": 1},
@@ -374,7 +374,7 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
         places = np.minimum(places, np.maximum(0, chunk - np.diff(found, append=found[-1])))
         groups = Members(numbers, members, starts, places, found)
         touched = sum_row_touches(
-            slots, widths, Rows(offsets, targets), groups, np.arange(first, last), IN_FLIGHT,
+            slots, widths, LevelArcs(offsets, targets), groups, np.arange(first, last), IN_FLIGHT,
             recorder.chunk_arcs,
         )  # fmt: skip
         at, queued = hub_rows(np.diff(found), np.diff(before), recorder.sums, first, last)

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.access.counting import Counters, Members, Rows, Widths, emit, sum_rows
+from louvain_um.profiling.access.counting import (
+    Counters,
+    LevelArcs,
+    Members,
+    Widths,
+    emit,
+    sum_rows,
+)
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import (
@@ -164,7 +171,7 @@ def cut_ranges(weights: I64, begin: int, end: int, most: int) -> list[tuple[int,
 def sum_row_touches(
     slots: Slots,
     widths: Widths,
-    rows: Rows,
+    rows: LevelArcs,
     groups: Members,
     order: Any,
     workers: int,

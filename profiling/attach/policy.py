@@ -23,7 +23,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.policy import Kind, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import fits, solve
-from louvain_um.profiling.access.plans import program_of
+from louvain_um.profiling.access.recorded_plans import program_of
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.attach.records import Records
 from louvain_um.profiling.attach.sites import Sites

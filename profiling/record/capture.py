@@ -16,7 +16,7 @@ from typing import Any
 from louvain_um.core.threads import start_thread
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.events import Event
-from louvain_um.placement.plan import Plan
+from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.program import ProgramPlan
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.timeline import EventStore, Timeline

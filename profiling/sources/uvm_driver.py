@@ -128,7 +128,7 @@ class NoAddressSpaceError(SourceUnavailableError):
     """A file of the driver that serves no managed memory."""
 
 
-class Tracker:
+class EventQueue:
     """One listener of the driver: a queue of events or, without entries, a page of counters.
 
     Parameters
@@ -204,13 +204,13 @@ class Tracker:
         os.close(self.file)
 
 
-def listen(entries: int = 0, wanted: Iterable[int] = WANTED) -> list[Tracker]:
+def listen(entries: int = 0, wanted: Iterable[int] = WANTED) -> list[EventQueue]:
     """Return a tracker of each address space of managed memory that this process has."""
-    wanted, found = tuple(wanted), list[Tracker]()
+    wanted, found = tuple(wanted), list[EventQueue]()
     try:
         for driver in _driver_files():
             with suppress(NoAddressSpaceError):
-                found.append(Tracker(driver, entries, wanted))
+                found.append(EventQueue(driver, entries, wanted))
     except BaseException:
         for tracker in found:
             tracker.close()

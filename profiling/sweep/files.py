@@ -43,7 +43,7 @@ KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", 
 """Columns that identify a point; `setup` is a digest of everything that no other column shows."""
 
 
-class Store:
+class SweepFolder:
     """Finished points of a sweep, in a folder that one process at a time writes to."""
 
     def __init__(self, folder: str | Path, *, force: bool = False) -> None:
@@ -67,7 +67,7 @@ class Store:
             self.file.truncate(0)
         self.points = self._read()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> SweepFolder:
         return self
 
     def __exit__(
@@ -176,7 +176,7 @@ def check_folder(folder: str | Path, *, force: bool = False) -> None:
     path = Path(folder)
     if path.is_dir() and not force:
         if (path / POINTS).exists():
-            with Store(path):
+            with SweepFolder(path):
                 return
         refuse_other(path)
     existing = next((each for each in (path, *path.parents) if each.exists()), Path())
@@ -364,7 +364,7 @@ def _missing_text(done: int, missing: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-def refuse_loss(store: Store, requested: Sequence[Mapping[str, Any]]) -> None:
+def refuse_loss(store: SweepFolder, requested: Sequence[Mapping[str, Any]]) -> None:
     """Refuse results in a sweep's folder that its new tables would not hold."""
     path = next((store.folder / name for name in reversed(RESULTS_FILES)
                  if (store.folder / name).is_file()), None)  # fmt: skip

@@ -14,7 +14,7 @@ from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks
-from louvain_um.profiling.access.plans import (
+from louvain_um.profiling.access.recorded_plans import (
     auto_placements,
     declared,
     peak_of,

@@ -19,7 +19,7 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.program import Program
 from louvain_um.profiling.simulator import Trace, load_trace
-from louvain_um.profiling.sweep.files import Store, refuse_loss
+from louvain_um.profiling.sweep.files import SweepFolder, refuse_loss
 from louvain_um.profiling.sweep.points import Settings, Subject, points
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
@@ -92,7 +92,7 @@ def sweep(
             problem="a declared program has no kernels to measure",
         )  # fmt: skip
     machines = {gpu: load_machine(gpu) for gpu in settings.gpus}
-    with Store(folder, force=force) as store:
+    with SweepFolder(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]
         every = [key for _, keys in plan for key in keys]
         if not force:
@@ -165,7 +165,7 @@ def recording_of(subject: Subject, settings: Settings, folder: Path, *, fresh: b
 
 
 def _replay(
-    store: Store,
+    store: SweepFolder,
     subject: Subject,
     trace: Trace,
     keys: Sequence[dict[str, Any]],
@@ -203,7 +203,7 @@ def _replay(
 
 
 def _measure(
-    store: Store,
+    store: SweepFolder,
     subject: Subject,
     keys: Sequence[dict[str, Any]],
     settings: Settings,

@@ -18,7 +18,7 @@ import numpy as np
 from louvain_um.events import Event
 from louvain_um.graph.graph import Graph
 from louvain_um.profiling.access import counting
-from louvain_um.profiling.access.counting import Members, Rows, Widths
+from louvain_um.profiling.access.counting import LevelArcs, Members, Widths
 from louvain_um.profiling.access.recorder import CHUNK_ARCS, STAYS
 from louvain_um.profiling.access.trace_writer import (
     Slots,
@@ -133,7 +133,7 @@ class Rundemanen:
         if iteration == 0:
             self._start(level, work)
         slots, order = self.counts, self.order
-        rows = Rows(work["offsets"], work["targets"])
+        rows = LevelArcs(work["offsets"], work["targets"])
         widths = Widths(self.weight if level == 0 else 4, 4)
         touched = self._whole(Access.WRITE, "n2c_new", "tot_new", "cardinality_new")
         arcs = arcs_before(rows.offsets, order)
@@ -215,7 +215,7 @@ class Rundemanen:
             order = np.flatnonzero((sizes >= low) & (sizes <= high))
             workers = WARPS if low < TABLED else BLOCKS
             touched = sum_row_touches(
-                counts, widths, Rows(offsets, targets), groups, order, workers, CHUNK_ARCS,
+                counts, widths, LevelArcs(offsets, targets), groups, order, workers, CHUNK_ARCS,
                 (slots, TABLED),
             )  # fmt: skip
             program.launch("aggregate", touched, "aggregate", level)

@@ -43,7 +43,7 @@ SUFFIXES = (".json", ".json.gz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class TrackSlice:
     """An interval on a track, or an instant if `duration` is 0; times in nanoseconds."""
 
     track: tuple[str, str]
@@ -54,7 +54,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counter:
+class TrackCounter:
     """A value from a time on."""
 
     track: tuple[str, str]
@@ -62,7 +62,7 @@ class Counter:
     value: float
 
 
-def items(session: SessionData) -> Iterator[Slice | Counter]:
+def items(session: SessionData) -> Iterator[TrackSlice | TrackCounter]:
     """Yield all slices and counters of a trace, track by track."""
     # A timeline shows wall-clock time, compiling included.
     uncut = tuple(span for span in session.phases if span.phase != COMPILE)
@@ -72,7 +72,7 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
     for span in session.phases:
         whole = span.iteration < 0
         level = f" {span.level}" if span.level >= 0 else ""
-        yield Slice(
+        yield TrackSlice(
             track=(run, "phases" if whole else "iterations"),
             name=f"{span.phase}{level}" if whole else f"{span.phase}{level}.{span.iteration}",
             time=span.start_ns,
@@ -87,7 +87,7 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
     for rank, own in spans_of(session):
         level = f" {own['level']}" if own["level"] >= 0 else ""
         # The ranks' clocks are not joined: each counts from where it began.
-        yield Slice(
+        yield TrackSlice(
             track=("ranks", f"rank {rank}"),
             name=f"{own['phase']}{level}",
             time=int(own["start"] * 1e9),
@@ -131,7 +131,7 @@ def merged_events(session: SessionData) -> tuple[EventTable, list[str]]:
     ]
 
 
-def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
+def _events(events: EventTable, session: SessionData) -> Iterable[TrackSlice]:
     group_names = (*session.groups, OTHER)
     groups = np.array(
         [*(group_names.index(life.group) for life in session.lifetimes), len(group_names) - 1]
@@ -149,7 +149,7 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
         if kind == Kind.KERNEL:
             name = events.kernels[kernel] if kernel >= 0 else "kernel"
             about = {"level": level, "launches": many, "evidence": kernels}
-            yield Slice(track=(_title("GPU", kernels), "kernels"), name=name, time=time,
+            yield TrackSlice(track=(_title("GPU", kernels), "kernels"), name=name, time=time,
                         duration=max(duration, 1), about=about)  # fmt: skip
             continue
         way = DIRECTIONS[Kind(kind)]
@@ -166,13 +166,13 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
             about["cause"] = CAUSE_LABELS.get(cause, CAUSE_LABELS[Cause.UNKNOWN])
         place = "GPU" if copy else f"memory: {group_names[groups[owner]]}"
         track = (_title(place, memory), "copies" if copy else way)
-        yield Slice(track=track, name=way if copy else f"{way}: {names[owner]}",
+        yield TrackSlice(track=track, name=way if copy else f"{way}: {names[owner]}",
                     time=time, duration=duration, about=about)  # fmt: skip
 
 
-def _separate(slices: Iterable[Slice]) -> Iterator[Slice]:
+def _separate(slices: Iterable[TrackSlice]) -> Iterator[TrackSlice]:
     """End slices where the next one of their track begins: viewers cannot draw overlaps."""
-    waiting: dict[tuple[str, str], Slice] = {}
+    waiting: dict[tuple[str, str], TrackSlice] = {}
     for item in slices:
         before = waiting.get(item.track)
         if before is not None:
@@ -181,11 +181,11 @@ def _separate(slices: Iterable[Slice]) -> Iterator[Slice]:
     yield from waiting.values()
 
 
-def _changes(track: tuple[str, str], times: Any, values: Any) -> Iterable[Counter]:
+def _changes(track: tuple[str, str], times: Any, values: Any) -> Iterable[TrackCounter]:
     last = None
     for time, value in zip(times.tolist(), values.tolist(), strict=True):
         if value != last:
-            yield Counter(track=track, time=round(time), value=value)
+            yield TrackCounter(track=track, time=round(time), value=value)
             last = value
 
 
@@ -205,7 +205,7 @@ def trace(session: SessionData) -> dict[str, Any]:
             tracks[item.track] = _enter(item.track, tracks, events)
         process, thread = tracks[item.track]
         place = {"pid": process, "tid": thread, "ts": item.time / 1e3}
-        if isinstance(item, Counter):
+        if isinstance(item, TrackCounter):
             args = {"value": item.value}
             events.append({"ph": "C", "name": item.track[1], **place, "args": args})
         elif item.duration:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import louvain_um as lu
-from louvain_um.analysis.profile import Line, ProfileStore, envelope, summary
+from louvain_um.analysis.profile import ProfileStore, ValueLine, envelope, summary
 from louvain_um.analysis.resolution import PRECISION, ResolutionPoint
 from louvain_um.cli import app
 from tests import oracle
@@ -21,7 +21,9 @@ FOOTBALL = ROOT.parent / "shared/data/football.gml"
 
 
 def line(inside, expected, communities=1):
-    return Line(inside=inside, expected=expected, communities=communities, resolution=1.0, seed=0)
+    return ValueLine(
+        inside=inside, expected=expected, communities=communities, resolution=1.0, seed=0
+    )
 
 
 def cliques(many=6, size=8):
@@ -186,7 +188,7 @@ def test_a_profile_is_drawn():
 def test_points_survive_as_plain_data():
     point = ResolutionPoint(
         resolution=0.1 + 0.2,
-        lines=(line(0.3, 0.7), Line(inside=1 / 3, expected=0.1, communities=2, resolution=0.3,
+        lines=(line(0.3, 0.7), ValueLine(inside=1 / 3, expected=0.1, communities=2, resolution=0.3,
                                     seed=4, start=(0.1, 4))),
         stability=0.25,
     )  # fmt: skip

@@ -112,6 +112,15 @@ def test_a_truncated_entry_is_a_miss(package):
 
 
 @pytest.mark.system
+def test_an_index_that_names_a_class_that_is_gone_is_a_miss(package):
+    run(package)
+    for index in (package.parents[1] / "kept").rglob("*.nbi"):
+        data = pickle.dumps(ThreadPoolExecutor).replace(b"PoolExecutor", b"PoolPoolPool")
+        index.write_bytes(hashlib.sha256(data).digest() + data)
+    assert run(package) == (42, 0)
+
+
+@pytest.mark.system
 def test_one_of_several_processes_compiles(package):
     with ThreadPoolExecutor(4) as pool:
         found = sorted(pool.map(run, [package] * 4))

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.plan import (
+from louvain_um.distributed.rank_plans import (
     LARGE,
     device_choices,
     link_bytes,

@@ -103,7 +103,7 @@ def test_dask():
     from louvain_um.distributed.carriers.dask_rank import (
         DaskCommunicator,
         Doors,
-        Session,
+        RankSession,
         version_digest,
     )
     from louvain_um.distributed.carriers.dask_session import local_client, workers_of
@@ -114,7 +114,7 @@ def test_dask():
     with local_client(2) as client:
         client.register_plugin(Doors())
         where = workers_of(client)
-        session = Session(
+        session = RankSession(
             name="conforms", addresses=tuple(where), patience=60, version=version_digest()
         )
         running = [

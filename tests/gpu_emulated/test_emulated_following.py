@@ -15,7 +15,7 @@ import louvain_um as lu
 from louvain_um.dynamic.declared import DynamicSize, declare
 from louvain_um.dynamic.tracking import device_steps, following, identity, many_identities
 from louvain_um.dynamic.tracking import host_steps as steps
-from louvain_um.dynamic.tracking.following import Report
+from louvain_um.dynamic.tracking.following import BatchReport
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic import follow_arrays
@@ -376,16 +376,16 @@ def parts_found(emulated, u, v, names, gone):
     graph = lu.DynamicGraph(lu.Graph.from_edges(u, v))
     follower = there(graph, emulated, 2)._follower
     own = follower.steps
-    own.begin(None, None, Report())
+    own.begin(None, None, BatchReport())
     own.members = own.name_labels(names.copy())
     delete = tuple(np.array(end) for end in zip(*gone, strict=True))
     change = graph.apply(delete=delete)
-    own.begin(follower.graph.apply(delete=delete), own.members, Report())
+    own.begin(follower.graph.apply(delete=delete), own.members, BatchReport())
     own.split_loosened()
     own.read()
 
     part = steps.partition_of(graph.view(), names)
-    whole, fell = steps.split_loosened(graph.view(), part, change, Report())
+    whole, fell = steps.split_loosened(graph.view(), part, change, BatchReport())
     slow = Following(oracle.net_of(graph.snapshot()), "leiden", 0.05, None)
     removed = {(min(edge), max(edge)) for edge in gone}
     loose = {int(names[a]) for a, _ in gone}

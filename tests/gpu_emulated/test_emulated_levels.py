@@ -11,7 +11,7 @@ import pytest
 from louvain_um.analysis import significance
 from louvain_um.api import run
 from louvain_um.core import rules
-from louvain_um.core.hierarchy import Run, Stopwatch, detect
+from louvain_um.core.hierarchy import LevelLoop, Stopwatch, detect
 from louvain_um.cpu.dynamic.inherit import release
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.dynamic.graph import DynamicGraph
@@ -137,7 +137,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
 
 def renewed(engine, graph, start, **awake):
     """Return the labels and the levels of a renewal."""
-    run = Run(engine, engine.options, Stopwatch(ignore), renews=True)
+    run = LevelLoop(engine, engine.options, Stopwatch(ignore), renews=True)
     run.best = host_steps.RELEASED
     level = replace(engine.load(graph), cycle=1, start=start, **awake)
     if isinstance(engine, GpuEngine):

@@ -3,8 +3,10 @@
 from dataclasses import fields
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, identity
+from louvain_um.placement.detection_plan import make_plan
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.planner import Declared, Facts, make_plan
+from louvain_um.placement.model.workload import Facts
+from louvain_um.placement.policy.auto import DeclaredRun
 
 VISITED = 4.0
 
@@ -44,4 +46,4 @@ def plan(policy="auto", budget=None, machine=H200, **more):
     more = {"skew": 340, "source": "device", **more}
     facts = Facts(**{name: more.pop(name) for name in list(more) if name in FACTS})
     placed = {name: more.pop(name) for name in ("free", "managed") if name in more}
-    return make_plan(Declared(arrays=arrays, **more), policy, machine, budget, facts, **placed)
+    return make_plan(DeclaredRun(arrays=arrays, **more), policy, machine, budget, facts, **placed)

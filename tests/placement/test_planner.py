@@ -9,9 +9,11 @@ from louvain_um.core.array_spec import peak_bytes
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.options import Budget
+from louvain_um.placement.detection_plan import make_plan
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine.profiles import H200, P4000
-from louvain_um.placement.planner import Declared, Facts, make_plan
+from louvain_um.placement.model.workload import Facts
+from louvain_um.placement.policy.auto import DeclaredRun
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 
 
@@ -126,7 +128,7 @@ def test_budgets_are_resolved_to_bytes_of_the_peak():
 @pytest.mark.parametrize("arcs", [0, 1, 100])
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_tiny_graphs_are_planned_too(name, arcs):
-    tiny = Declared(arrays=lambda low_scratch: arrays(low_scratch, arcs=arcs, degree=1))
+    tiny = DeclaredRun(arrays=lambda low_scratch: arrays(low_scratch, arcs=arcs, degree=1))
     found = make_plan(tiny, name, H200)
     assert found.seconds > 0
     assert found.to_dict()["fits"]
@@ -137,7 +139,7 @@ def test_leiden_is_told_by_its_refined_communities():
 
     known = {"group": "community", "itemsize": 4, "size": 9, "stages": ("refine",)}
     refined = ArraySpec(**identity("refined"), **known)
-    declared = Declared(arrays=lambda low_scratch: (*arrays(low_scratch), refined))
+    declared = DeclaredRun(arrays=lambda low_scratch: (*arrays(low_scratch), refined))
     found = make_plan(declared, "auto", H200, facts=Facts(skew=340))
     assert found.work.method == "leiden"
     assert found.seconds > plan().seconds

@@ -15,7 +15,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.generators import lfr
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.profiling.access.plans import explain_peak
+from louvain_um.profiling.access.recorded_plans import explain_peak
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.facade import Session

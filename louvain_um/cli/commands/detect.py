@@ -53,16 +53,16 @@ def detect(
     ] = False,
     top: Annotated[int, option("N", "Number of communities to print.", min=0)] = TOP,
     method: Annotated[
-        common.Method,
+        common.MethodName,
         option("", "leiden takes longer and guarantees connected communities."),
-    ] = common.Method.louvain,
+    ] = common.MethodName.louvain,
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
     effort: common.EffortOption = common.Effort.default,
     n_iterations: common.Iterations = None,
     best_of: common.BestOf = 1,
-    objective: common.ObjectiveOption = common.Objective.modularity,
+    objective: common.ObjectiveOption = common.ObjectiveName.modularity,
     nodes: Annotated[
         Path | None,
         option(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 
 
-class Kind(StrEnum):
+class PictureKind(StrEnum):
     """What a picture shows."""
 
     auto = "auto"
@@ -45,14 +45,14 @@ def draw(
         ),
     ],
     kind: Annotated[
-        Kind,
+        PictureKind,
         option(
             "",
             "What a picture shows: each vertex (graph), each community, a histogram of sizes, "
             "or the hierarchy. auto is graph up to 1,500 vertices, else communities. A page shows "
             "both.",
         ),
-    ] = Kind.auto,
+    ] = PictureKind.auto,
     labels: Annotated[
         str | None,
         option("--labels LABELS", "Label file with the communities to draw.  [default: detected]"),
@@ -66,10 +66,10 @@ def draw(
         ),
     ] = None,
     method: Annotated[
-        common.Method, option("", "Method that detects communities.")
-    ] = common.Method.louvain,
+        common.MethodName, option("", "Method that detects communities.")
+    ] = common.MethodName.louvain,
     resolution: common.Resolution = 1.0,
-    objective: common.ObjectiveOption = common.Objective.modularity,
+    objective: common.ObjectiveOption = common.ObjectiveName.modularity,
     seed: common.Seed = 0,
     device: common.Device = "auto",
     threads: common.Threads = None,
@@ -93,12 +93,12 @@ def draw(
     )
     if output.suffix.lower() not in SUFFIXES:
         raise OptionError("output", output.name, f"must end in {', '.join(SUFFIXES)}")
-    if output.suffix.lower() == ".html" and kind is not Kind.auto:
+    if output.suffix.lower() == ".html" and kind is not PictureKind.auto:
         raise OptionError(remedy="a page shows graph and communities; leave out --kind")
     page = output.suffix.lower() == ".html"
     if nodes is not None and not page:
         raise OptionError(remedy="--nodes is for pages: name an output that ends in .html")
-    springs = () if kind in (Kind.sizes, Kind.dendrogram) else ("networkx",)
+    springs = () if kind in (PictureKind.sizes, PictureKind.dendrogram) else ("networkx",)
     require_packages("drawing", "jinja2" if page else "matplotlib", *springs)
     if nodes is not None:
         require_packages("--nodes", "pandas")
@@ -167,7 +167,7 @@ def write_page(
 
 
 def write_picture(
-    output: Path, result: Communities, kind: Kind, name: str, seed: int, *, force: bool
+    output: Path, result: Communities, kind: PictureKind, name: str, seed: int, *, force: bool
 ) -> str:
     """Write the picture; return what it shows."""
     from louvain_um.drawing.plots import figure, kind_for
@@ -175,7 +175,7 @@ def write_picture(
 
     graph = result.require_graph()
     many = count(result.n_communities, "community", "communities")
-    chosen = kind_for(graph) if kind is Kind.auto else kind.value
+    chosen = kind_for(graph) if kind is PictureKind.auto else kind.value
     drawn, axes = figure(chosen)
     result.plot(chosen, ax=axes, seed=seed)
     axes.set_title(f"{name}: {axes.get_title()}", fontsize=11, parse_math=False)

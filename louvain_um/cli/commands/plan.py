@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.common import Method, option
+from louvain_um.cli.common import MethodName, option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
     from louvain_um.gpu.memory.shape import Shape
     from louvain_um.graph.graph import Graph
+    from louvain_um.placement.detection_plan import Plan
     from louvain_um.placement.machine import Machine
-    from louvain_um.placement.planner import Plan
 
 SIZE: Final = "Without a graph"
 GUESSED: Final = (
@@ -170,7 +170,7 @@ def detect(
     vertices: Vertices = None,
     arcs: Arcs = None,
     kind: Kind = None,
-    method: Annotated[Method, option("", "Method to plan for.")] = Method.louvain,
+    method: Annotated[MethodName, option("", "Method to plan for.")] = MethodName.louvain,
     effort: common.EffortOption = common.Effort.default,
     n_iterations: common.Iterations = None,
     best_of: common.BestOf = 1,
@@ -378,7 +378,7 @@ def ranks(
 ) -> None:
     """Plan runs on up to N ranks of a cluster, which compute on CPUs."""
     from louvain_um.cli.plan_tables import print_ranks, ranks_summary
-    from louvain_um.distributed.plan import choices, least_ranks, link_bytes, most_speedup
+    from louvain_um.distributed.rank_plans import choices, least_ranks, link_bytes, most_speedup
     from louvain_um.options import parse_bytes
 
     counts = both(vertices, arcs)
@@ -413,7 +413,7 @@ def devices(
 ) -> None:
     """Plan runs on up to N H200 of one host that share a graph."""
     from louvain_um.cli.plan_tables import devices_summary, print_devices
-    from louvain_um.distributed.plan import device_choices, most_device_speedup
+    from louvain_um.distributed.rank_plans import device_choices, most_device_speedup
 
     counts = both(vertices, arcs)
     found = devices_summary(
@@ -440,7 +440,7 @@ def both(vertices: str | None, arcs: str | None) -> tuple[int, int]:
 
 def note_kind(kind: str | None, more: str, *, quiet: bool) -> None:
     """Print which kind of graph is assumed, if none was given."""
-    from louvain_um.distributed.plan import DEFAULT_KIND
+    from louvain_um.distributed.rank_plans import DEFAULT_KIND
 
     if not (kind or quiet):
         print_note(f"kind of graph: {DEFAULT_KIND} is assumed; pass another one as --kind{more}")

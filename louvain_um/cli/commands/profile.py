@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import Method, option
+from louvain_um.cli.common import MethodName, option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
@@ -24,7 +24,7 @@ def profile(
         Path,
         option("--output -o SESSION", "Session to write: .npz, or .parquet (a folder)."),
     ],
-    method: Annotated[Method, option("", "Method to run.")] = Method.louvain,
+    method: Annotated[MethodName, option("", "Method to run.")] = MethodName.louvain,
     program: common.Program = None,
     start: Annotated[
         str | None,

@@ -72,7 +72,7 @@ PAGES = (".html", ".htm")
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
+class ReportFiles:
     """Input read and files written by ``louvain-um report``."""
 
     sessions: tuple[Session, ...] = ()
@@ -108,7 +108,7 @@ def write_report(
     trace: Path | None,
     charts: Path | None,
     force: bool,
-) -> Report:
+) -> ReportFiles:
     """Read the input and write every file requested."""
     _check(paths, output=output, trace=trace, charts=charts, force=force)
     report = _read(paths)
@@ -165,13 +165,13 @@ def _check(
         raise OptionError(remedy=f"{charts}: is not a folder; --charts writes several files")
 
 
-def _read(paths: Sequence[Path]) -> Report:
+def _read(paths: Sequence[Path]) -> ReportFiles:
     """Read sessions or sweeps."""
     from louvain_um.profiling import load
     from louvain_um.profiling.sweep import files
     from louvain_um.profiling.sweep.results import join_sweeps
 
-    report = Report()
+    report = ReportFiles()
     for path in paths:
         if files.is_results(path):
             read = files.read(path)

@@ -14,7 +14,7 @@ from louvain_um.cli.common import (
     POLICIES,
     RATES,
     Budgets,
-    Method,
+    MethodName,
     Policies,
     Rates,
     option,
@@ -64,7 +64,7 @@ def simulate(
             "--output -o FILE", "Also write the results (.json, .csv), or the recording (.npz)."
         ),
     ] = None,
-    method: Annotated[Method, option("", "Method to record for a graph.")] = Method.louvain,
+    method: Annotated[MethodName, option("", "Method to record for a graph.")] = MethodName.louvain,
     program: common.Program = None,
     seed: common.Seed = 0,
     eviction: Annotated[
@@ -135,7 +135,7 @@ def simulate(
 
     from louvain_um.options import Options
     from louvain_um.placement.machine.profiles import load_machine
-    from louvain_um.profiling.access.plans import explain_peak, peak_of
+    from louvain_um.profiling.access.recorded_plans import explain_peak, peak_of
     from louvain_um.profiling.access.recordings import is_session, recording_in
     from louvain_um.profiling.sweep.points import parse_policies, parse_sizes, rates_of
     from louvain_um.profiling.sweep.replay import Point, replay
@@ -154,7 +154,7 @@ def simulate(
         check_session(session, graph, output, points=len(names) * len(shares), force=force)
     trace = None if program else recording_in(graph)
     if program or trace is not None:
-        ignored = {"--method": method is not Method.louvain, "--seed": seed != 0}
+        ignored = {"--method": method is not MethodName.louvain, "--seed": seed != 0}
         if program:
             refuse_given("--program", ignored)
         else:

@@ -14,7 +14,7 @@ from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import IdKind, expanded
 from louvain_um.cli.terminal import echo
-from louvain_um.core import threads
+from louvain_um.core import interrupts
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
@@ -62,8 +62,8 @@ def stream(
     ] = "1000",
     window: common.Window = None,
     method: Annotated[
-        common.Method, option("", "Method that renews communities.")
-    ] = common.Method.leiden,
+        common.MethodName, option("", "Method that renews communities.")
+    ] = common.MethodName.leiden,
     resolution: common.Resolution = 1.0,
     effort: common.EffortOption = common.Effort.default,
     seed: common.Seed = 0,
@@ -218,7 +218,7 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
     try:
         for step in edges.steps():
             if step is not None:
-                with threads.hold_signals():
+                with interrupts.held():
                     whole = False
                     found = tracker.update(step.apply(tracker.graph))
                     row = {**tracker.rows[-1], "communities": communities_now(tracker)}

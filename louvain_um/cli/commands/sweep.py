@@ -13,7 +13,7 @@ from louvain_um.cli.common import (
     POLICIES,
     RATES,
     Budgets,
-    Method,
+    MethodName,
     Policies,
     Rates,
     option,
@@ -105,7 +105,7 @@ def sweep(
             "measured, else driver]",
         ),
     ] = None,
-    method: Annotated[Method, option("", "Method to run.")] = Method.louvain,
+    method: Annotated[MethodName, option("", "Method to run.")] = MethodName.louvain,
     program: common.Program = None,
     energy: Annotated[
         bool,
@@ -139,7 +139,7 @@ def sweep(
     if as_thesis:
         refuse_given(
             "--as-thesis",
-            {"--study": study, "--program": program, "--method": method is not Method.louvain,
+            {"--study": study, "--program": program, "--method": method is not MethodName.louvain,
              "--device": device not in ("auto", "cpu")},
         )  # fmt: skip
         device = "cpu"
@@ -152,7 +152,9 @@ def sweep(
                 remedy="--program runs an algorithm on graphs, with eviction by the driver; omit "
                 "--study and --eviction"
             )
-        refuse_given("--program", {"--method": method is not Method.louvain, "--seed": seed != 0})
+        refuse_given(
+            "--program", {"--method": method is not MethodName.louvain, "--seed": seed != 0}
+        )
         eviction = "driver"
     if study is not None:
         refuse_given("--study", {"reading options": reading != DEFAULT_READING})

@@ -41,7 +41,7 @@ class LinkedRows(NamedTuple):
     policy: int
 
 
-class Taken(NamedTuple):
+class TakenBlocks(NamedTuple):
     """Blocks that touched rows take, and where they list those that they free, cut by row."""
 
     new: Any

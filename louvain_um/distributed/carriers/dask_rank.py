@@ -37,7 +37,7 @@ RANKS_TOPIC = "louvain-um-ranks"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class RankSession:
     """What every rank knows of a run on a cluster.
 
     Parameters
@@ -112,7 +112,7 @@ class Doors(WorkerPlugin):
 class DaskCommunicator(Communicator):
     """One rank of a session, on the worker that calls this."""
 
-    def __init__(self, session: Session, rank: int) -> None:
+    def __init__(self, session: RankSession, rank: int) -> None:
         super().__init__(rank, len(session.addresses))
         self.session = session
         self.patience = session.patience
@@ -166,7 +166,7 @@ class DaskCommunicator(Communicator):
         self._mailbox.abort(reason)
 
 
-def reporter(session: Session, rank: int) -> Observer:
+def reporter(session: RankSession, rank: int) -> Observer:
     """Return an observer that logs each rank's phases; the first rank reports more."""
     worker = get_worker()
 
@@ -186,7 +186,7 @@ def event_of(reported: Mapping[str, Any]) -> Event:
 
 
 def run_rank(
-    session: Session,
+    session: RankSession,
     rank: int,
     rows: RowBlock | PartitionedGraph,
     frames: list[Any] | None,

@@ -26,7 +26,7 @@ from distributed.deploy.subprocess import SubprocessWorker
 from louvain_um.core.parallel import default_threads
 from louvain_um.distributed.carriers.dask_rank import (
     Doors,
-    Session,
+    RankSession,
     event_of,
     run_rank,
     tell_lost,
@@ -99,7 +99,7 @@ def detect_with_client(
         addresses = workers_of(client)
         if not addresses:
             raise WorkerLostError("the cluster has no workers left; start some and run again")
-        session = Session(
+        session = RankSession(
             name=uuid.uuid4().hex[:12],
             addresses=tuple(addresses),
             patience=patience,
@@ -114,7 +114,7 @@ def detect_with_client(
 
 def run_session(
     client: Client,
-    session: Session,
+    session: RankSession,
     graph: Graph | PartitionedGraph,
     options: Options,
     observer: Observer,
@@ -154,7 +154,7 @@ def run_session(
 
 
 def parts_of(
-    client: Client, session: Session, graph: Graph | PartitionedGraph
+    client: Client, session: RankSession, graph: Graph | PartitionedGraph
 ) -> Iterator[tuple[Any, Any]]:
     """Yield each rank's rows, sent to its worker, or what it reads and its partitions."""
     ranks = len(session.addresses)
@@ -187,7 +187,7 @@ def next_level(events: queue.SimpleQueue[Event | None], observer: Observer, leve
     return level
 
 
-def check(client: Client, session: Session, futures: Sequence[Future]) -> None:
+def check(client: Client, session: RankSession, futures: Sequence[Future]) -> None:
     """Raise that a worker is gone, or what a rank raised first of all."""
     left = workers_of(client)
     for rank, address in enumerate(session.addresses):
@@ -200,7 +200,7 @@ def check(client: Client, session: Session, futures: Sequence[Future]) -> None:
         raise LouvainUmError(f"a rank failed: {type(error).__name__}: {error}") from error
 
 
-def stop(client: Client, session: Session, futures: Sequence[Future], reason: str) -> None:
+def stop(client: Client, session: RankSession, futures: Sequence[Future], reason: str) -> None:
     """Make all ranks stop, and give up their tasks."""
     workers = workers_of(client)
     left = [address for address in session.addresses if address in workers]

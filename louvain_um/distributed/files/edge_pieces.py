@@ -32,7 +32,7 @@ IN_FOLDER: Final = "[!._]*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class EdgePiece:
     """What one rank reads at a time."""
 
     path: str
@@ -110,15 +110,15 @@ def readable(path: str) -> Iterator[None]:
         raise GraphFormatError(problem, path) from None
 
 
-def pieces_of(path: str) -> tuple[list[Piece], int | None]:
+def pieces_of(path: str) -> tuple[list[EdgePiece], int | None]:
     """Return the pieces of a file, and the number of vertices if it has it."""
     if not path.endswith((".parquet", ".pq")):
-        return [Piece(path=path, group=None, size=size_of(path))], None
+        return [EdgePiece(path=path, group=None, size=size_of(path))], None
     with opened(path) as stream:
         file = parquet_file(stream, path)
         announced = (file.schema_arrow.metadata or {}).get(VERTICES_KEY)
         rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
-    pieces = [Piece(path=path, group=k, size=size) for k, size in enumerate(rows)]
+    pieces = [EdgePiece(path=path, group=k, size=size) for k, size in enumerate(rows)]
     with readable(path):
         return pieces, int(announced) if announced else None
 
@@ -147,7 +147,7 @@ def here(path: str) -> Iterator[str]:
         yield local
 
 
-def share(pieces: Sequence[Piece], rank: int, ranks: int) -> list[Piece]:
+def share(pieces: Sequence[EdgePiece], rank: int, ranks: int) -> list[EdgePiece]:
     """Return a rank's pieces: consecutive ones of about the same size."""
     ends = np.cumsum([piece.size for piece in pieces], dtype=np.float64)
     middles = ends - 0.5 * np.array([piece.size for piece in pieces], np.float64)
@@ -155,7 +155,7 @@ def share(pieces: Sequence[Piece], rank: int, ranks: int) -> list[Piece]:
     return [piece for piece, of in zip(pieces, owner, strict=True) if of == rank]
 
 
-def read_piece(piece: Piece, options: ReadOptions) -> Edges:
+def read_piece(piece: EdgePiece, options: ReadOptions) -> Edges:
     """Return the edges of a piece."""
     if piece.group is None:
         return read_text(piece.path, options)

@@ -16,8 +16,8 @@ from louvain_um.core.plain_data import EXACT
 from louvain_um.distributed.coarse_rows import BINS
 from louvain_um.distributed.communicator import Array, Communicator
 from louvain_um.distributed.files.edge_pieces import (
+    EdgePiece,
     Edges,
-    Piece,
     files_of,
     from_columns,
     pieces_of,
@@ -55,7 +55,7 @@ class PartitionedGraph:
         Vertices are 0 … n_vertices − 1; by default, the ids that occur.
     """
 
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[EdgePiece, ...] = ()
     frame: Any = None
     options: ReadOptions = field(default_factory=ReadOptions)
     n_vertices: int | None = None
@@ -149,7 +149,7 @@ def read_partitioned(
         raise OptionError("n_vertices", n_vertices, remedy)
     if hasattr(data, "to_delayed"):
         return PartitionedGraph(frame=data, options=options, n_vertices=n_vertices)
-    pieces = list[Piece]()
+    pieces = list[EdgePiece]()
     files = files_of(path_text(data))
     for file in files:
         found, announced = pieces_of(file if "://" in file else os.path.abspath(file))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import linked as kernels
-from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, Taken
+from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, TakenBlocks
 from louvain_um.cpu.walk import blocks_of
 from louvain_um.dynamic.stores.attributes import Attributes
 from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, Pages, Vine
@@ -65,7 +65,7 @@ class LinkedStore(Blocks):
         parallel.run(kernels.find, self._threads_for(len(u)), self._entries, u, v, found)
         return found
 
-    def reserve(self, changes: ArcChanges) -> Taken:
+    def reserve(self, changes: ArcChanges) -> TakenBlocks:
         """Choose free blocks for the rows that grow."""
         if self.n_arcs == 0 and not self._blocks.items.any():
             width = self.block_width(changes.arcs, len(changes.rows), self.options)
@@ -82,9 +82,9 @@ class LinkedStore(Blocks):
         self._grow_pool(self.free.held_with(total))
         free_starts = offsets_of(spare)
         freed = np.empty(int(free_starts[-1]), np.uint32)
-        return Taken(self.free.first(total), offsets_of(needed), freed, free_starts)
+        return TakenBlocks(self.free.first(total), offsets_of(needed), freed, free_starts)
 
-    def commit(self, changes: ArcChanges, reserved: Taken) -> None:
+    def commit(self, changes: ArcChanges, reserved: TakenBlocks) -> None:
         """Merge the changes into the touched rows."""
         most = self._longest + int(np.diff(reserved.new_starts).max(initial=0))
         parallel.run(
@@ -289,7 +289,7 @@ class BalStore(Bal, LinkedStore):
         self.attributes = Attributes(self)
         super().__init__(rows, threads, budget, **options)
 
-    def commit(self, changes: ArcChanges, reserved: Taken) -> None:
+    def commit(self, changes: ArcChanges, reserved: TakenBlocks) -> None:
         """Merge the changes into the touched rows."""
         with self.attributes.moving(changes.rows):
             super().commit(changes, reserved)

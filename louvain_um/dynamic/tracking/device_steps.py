@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy, rules
-from louvain_um.core.hierarchy import Run, Stopwatch
+from louvain_um.core.hierarchy import LevelLoop, Stopwatch
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.search import search
-from louvain_um.core.threads import uninterrupted
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking.following import FollowOptions, Partition, Report
+from louvain_um.dynamic.tracking.following import BatchReport, FollowOptions, NamedPartition
 from louvain_um.dynamic.tracking.host_steps import FOLLOWING_CYCLE, RELEASED
 from louvain_um.dynamic.tracking.many_identities import DeviceListed
 from louvain_um.errors import MemoryBudgetError
@@ -44,11 +44,11 @@ from louvain_um.results.communities import Communities
 class Runs(Protocol):
     """Runs on a graph's rows; labels are on its device, any number below n for a community."""
 
-    def detect(self, graph: DynamicGraph, options: Options, report: Report) -> Any:
+    def detect(self, graph: DynamicGraph, options: Options, report: BatchReport) -> Any:
         """Return the labels of a run from single vertices."""
 
     def cycle(
-        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, report: Report
+        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, report: BatchReport
     ) -> tuple[Any, int] | None:
         """Run one cycle of levels; see `following.Steps.renew`."""
 
@@ -56,7 +56,7 @@ class Runs(Protocol):
 class DeviceRuns:
     """Runs on the current device, on a compressed copy of the rows."""
 
-    def detect(self, graph: DynamicGraph, options: Options, report: Report) -> Any:
+    def detect(self, graph: DynamicGraph, options: Options, report: BatchReport) -> Any:
         """Return the labels of a run from single vertices."""
         import cupy
 
@@ -71,7 +71,7 @@ class DeviceRuns:
         return cupy.asarray(found.labels)
 
     def cycle(
-        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, report: Report
+        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, report: BatchReport
     ) -> tuple[Any, int] | None:
         """Run one cycle of levels from given communities, or from single vertices."""
         import cupy
@@ -89,7 +89,7 @@ class DeviceRuns:
                     plan.limit or 0,
                     remedy="raise device_budget, or follow the graph on the CPU",
                 )
-            run = Run(engine, run_options, Stopwatch(ignore), renews=start is not None)
+            run = LevelLoop(engine, run_options, Stopwatch(ignore), renews=start is not None)
             cycle = 0 if start is None else FOLLOWING_CYCLE
             level.cycle, level.start, level.awake = cycle, start, awake
             run.best = RELEASED
@@ -129,7 +129,7 @@ class DeviceSteps:
         self.store = graph.device_store
         self.memory = self.device = self.store.device
         self.xp = self.store.xp
-        self.members: Partition | None = None
+        self.members: NamedPartition | None = None
         self.undo: Any = None
         self.next_alive: Any = None
         self.fields: dict[str, Any] = {}
@@ -157,7 +157,9 @@ class DeviceSteps:
         held += [] if self.undo is None else [self.undo]
         return sum(array.nbytes for array in held)
 
-    def begin(self, change: Change | None, before: Partition | None, report: Report) -> None:
+    def begin(
+        self, change: Change | None, before: NamedPartition | None, report: BatchReport
+    ) -> None:
         """Carry a partition to the changed graph, and mark the vertices that are to move."""
         n = self.graph.n_vertices
         self.report = report
@@ -172,7 +174,7 @@ class DeviceSteps:
         """Split off the parts of communities that removed edges held."""
         self._split(None, self.arrays["whole"], after_batch=True)
 
-    def move(self) -> Partition:
+    def move(self) -> NamedPartition:
         """Let marked vertices move, and those that their moves activate; wait for the counts."""
         n, total, arrays = self.fields["n"], self.graph.total_weight, self.arrays
         assert self.members is not None
@@ -189,7 +191,7 @@ class DeviceSteps:
         report.arcs_visited, report.moves = self.moved["visited"], self.moved["total_moves"]
         return found
 
-    def renew(self, found: Partition, waiting: int) -> Partition | None:
+    def renew(self, found: NamedPartition, waiting: int) -> NamedPartition | None:
         """Free touched vertices and run a cycle from there; None where it gained nothing."""
         n = self.fields["n"]
         start, freed = self.xp.empty(n, np.uint32), self.arrays["active"][:n]
@@ -199,12 +201,12 @@ class DeviceSteps:
         cycle = self.runs.cycle(self.graph, start, freed, run, self.report)
         return self.name_labels(*cycle) if cycle else None
 
-    def detect(self, waiting: int) -> Partition:
+    def detect(self, waiting: int) -> NamedPartition:
         """Return the communities of a run from single vertices."""
         run = self.options.of_runs(self._run(waiting))
         return self.name_labels(self.runs.detect(self.graph, run, self.report))
 
-    def split_left(self, found: Partition) -> Partition:
+    def split_left(self, found: NamedPartition) -> NamedPartition:
         """Split the communities of those whose communities others left."""
         before, n = int(self.counts["checked"]), self.fields["n"]
         self.fields.update(next_names=found.names)
@@ -215,13 +217,13 @@ class DeviceSteps:
         self.report.arcs_checked += int(self.counts["checked"]) - before
         return named
 
-    def split_all(self, found: Partition) -> Partition:
+    def split_all(self, found: NamedPartition) -> NamedPartition:
         """Split all communities into their connected parts."""
         n = self.fields["n"]
         self.arrays["whole"][:n] = n - 1  # all have left one community
         return self.split_left(found)
 
-    def are_alone(self, vertices: NDArray[np.uint32], found: Partition) -> bool:
+    def are_alone(self, vertices: NDArray[np.uint32], found: NamedPartition) -> bool:
         """Return whether some vertices are communities of one member each."""
         removed, flags = self.xp.asarray(vertices), self.arrays["flags"][: self.fields["n"]]
         flags[:] = 0
@@ -233,13 +235,13 @@ class DeviceSteps:
         """Begin anew to count what turns."""
         self.device.clear(self.kept["touched"])
 
-    def list_differing(self, found: Partition, waiting: int) -> DeviceListed:
+    def list_differing(self, found: NamedPartition, waiting: int) -> DeviceListed:
         """List the vertices whose community has another name than before the batch."""
         listed: Any = found.listed or self._grouped(found, self.room(self.nbytes + waiting))
         self.next_alive = self.store.alive.copy()
         return listed  # type: ignore[no-any-return]
 
-    def keep(self, found: Partition) -> Partition:
+    def keep(self, found: NamedPartition) -> NamedPartition:
         """Make a partition the one that the next batch begins with."""
         first = self.members is None
         self.members = replace(found, listed=None)
@@ -329,7 +331,7 @@ class DeviceSteps:
         )
         self.device.launch("follow", kernel, types, items, struct, *args)
 
-    def name_labels(self, labels: Any, inside: int | None = None) -> Partition:
+    def name_labels(self, labels: Any, inside: int | None = None) -> NamedPartition:
         """Name communities of labels that come from elsewhere; return them with their sums."""
         n = self.fields["n"]
         self.device.clear(self.results)
@@ -343,7 +345,7 @@ class DeviceSteps:
 
     def name(
         self, labels: Any, inside: int, *, moved: bool = False, summed: bool = False
-    ) -> Partition:
+    ) -> NamedPartition:
         """Name communities and sum them; with `moved`, labels come from moving `whole`."""
         n, xp = self.fields["n"], self.xp
         names, sizes, masses = (xp.empty(n, kind) for kind in STATE.values())
@@ -356,7 +358,7 @@ class DeviceSteps:
         differing = int(counts["differing"])
         low, middle, high = counts["squares"].tolist()
         few = differing <= most
-        return Partition(
+        return NamedPartition(
             names=names,
             inside=inside + (int(counts["inside"]) if moved else 0),
             squares=low + (middle << 32) + (high << 64),
@@ -403,7 +405,7 @@ class DeviceSteps:
         types = f"Spans<{self.store.types}>, u64"
         self.device.launch("move", "move", types, n, rule, self.hubs.struct, sweeps)
 
-    def _grouped(self, found: Partition, room: int | None) -> DeviceListed:
+    def _grouped(self, found: NamedPartition, room: int | None) -> DeviceListed:
         """List many vertices in groups that came from one community to another."""
         n, count, xp = self.fields["n"], found.differing, self.xp
         self.fields.update(next_names=found.names, sizes=found.sizes, masses=found.masses)

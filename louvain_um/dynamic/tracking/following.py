@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from louvain_um.core.objective import Objective, Sums
 from louvain_um.dynamic.change import NO_VERTICES, Change
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking.identity import HOST, Identity, Listed, Memory
+from louvain_um.dynamic.tracking.identity import HOST, ArrayMemory, CommunityIds, Listed
 from louvain_um.errors import OptionError
 from louvain_um.events import announcing
 from louvain_um.gpu.dynamic.follow_arrays import MOST_LISTED, MOST_PENDING
@@ -67,7 +67,7 @@ class FollowOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class NamedPartition:
     """Communities of the vertices of a graph, each named after its smallest member.
 
     On a device it also has members and their degrees by name, and the vertices whose community has
@@ -93,7 +93,7 @@ class Partition:
 class Followed:
     """The state of a tracker between two batches."""
 
-    partition: Partition
+    partition: NamedPartition
     turnover: int = 0
     changed: float = 0.0
     regained: float = 0.0
@@ -101,7 +101,7 @@ class Followed:
 
 
 @dataclass(slots=True)
-class Report:
+class BatchReport:
     """What following one batch took; columns of a history, but for `turnover` and `changed`."""
 
     marked: int = 0
@@ -118,7 +118,7 @@ class Report:
 class Steps(Protocol):
     """What a batch takes, where the graph is; `begin` starts it, `keep` or `abandon` ends it."""
 
-    memory: Memory
+    memory: ArrayMemory
 
     @property
     def touched(self) -> Any:
@@ -128,37 +128,39 @@ class Steps(Protocol):
     def nbytes(self) -> int:
         """Bytes of arrays that are kept between batches."""
 
-    def begin(self, change: Change | None, before: Partition | None, report: Report) -> None:
+    def begin(
+        self, change: Change | None, before: NamedPartition | None, report: BatchReport
+    ) -> None:
         """Carry a partition to the changed graph, and mark the vertices that are to move."""
 
     def split_loosened(self) -> None:
         """Split off the parts of communities that removed edges held."""
 
-    def move(self) -> Partition:
+    def move(self) -> NamedPartition:
         """Let marked vertices move; `report` then has all that the host decides on."""
 
-    def renew(self, found: Partition, waiting: int) -> Partition | None:
+    def renew(self, found: NamedPartition, waiting: int) -> NamedPartition | None:
         """Free touched vertices and run a cycle from there; None where it gained nothing."""
 
-    def detect(self, waiting: int) -> Partition:
+    def detect(self, waiting: int) -> NamedPartition:
         """Return the communities of a run from single vertices."""
 
-    def split_left(self, found: Partition) -> Partition:
+    def split_left(self, found: NamedPartition) -> NamedPartition:
         """Split the communities of those whose communities others left."""
 
-    def split_all(self, found: Partition) -> Partition:
+    def split_all(self, found: NamedPartition) -> NamedPartition:
         """Split all communities into their connected parts."""
 
-    def are_alone(self, vertices: NDArray[np.uint32], found: Partition) -> bool:
+    def are_alone(self, vertices: NDArray[np.uint32], found: NamedPartition) -> bool:
         """Return whether some vertices are communities of one member each."""
 
     def forget_touched(self) -> None:
         """Begin anew to count what turns."""
 
-    def list_differing(self, found: Partition, waiting: int) -> Listed:
+    def list_differing(self, found: NamedPartition, waiting: int) -> Listed:
         """List the vertices whose community has another name than before the batch."""
 
-    def keep(self, found: Partition) -> Partition:
+    def keep(self, found: NamedPartition) -> NamedPartition:
         """Make a partition the one that the next batch begins with; this cannot fail."""
 
     def abandon(self) -> None:
@@ -175,7 +177,7 @@ class Steps(Protocol):
 class Pending:
     """The communities after a batch; ids, changed vertices and events come when asked for."""
 
-    memory: Memory
+    memory: ArrayMemory
     names: Any
     communities: int
     listed: Listed | None = None
@@ -218,7 +220,7 @@ class Next:
 
     state: Followed
     batch: Pending
-    report: Report
+    report: BatchReport
 
 
 class Follower:
@@ -229,15 +231,15 @@ class Follower:
         graph: DynamicGraph,
         options: FollowOptions,
         steps: Steps,
-        saved: tuple[Followed, Identity] | None = None,
+        saved: tuple[Followed, CommunityIds] | None = None,
     ) -> None:
         self.graph, self.options, self.steps = graph, options, steps
         self.pending: deque[Pending] = deque()
         if saved is None:
-            steps.begin(None, None, Report())
+            steps.begin(None, None, BatchReport())
             found = steps.keep(self._detected(0))
             names = steps.memory.get(found.names)
-            saved = Followed(partition=found), Identity.first(names, graph.alive, steps.memory)
+            saved = Followed(partition=found), CommunityIds.first(names, graph.alive, steps.memory)
         self.state, self.identity = saved
         of_name = self.identity.of_name
         self.current = Pending(
@@ -254,7 +256,7 @@ class Follower:
 
     def follow(self, change: Change) -> Next:
         """Return what a batch that was just applied leads to."""
-        steps, report, waiting = self.steps, Report(), self.waiting_bytes
+        steps, report, waiting = self.steps, BatchReport(), self.waiting_bytes
         try:
             with announcing("carry"):
                 steps.begin(change, self.state.partition, report)
@@ -277,7 +279,7 @@ class Follower:
         self.state = replace(found.state, partition=kept)
         self.pending.append(found.batch)
 
-    def _followed(self, change: Change, report: Report, waiting: int) -> Followed:
+    def _followed(self, change: Change, report: BatchReport, waiting: int) -> Followed:
         """Return the state after a batch that has begun."""
         steps, options, total = self.steps, self.options, self.graph.total_weight
         follows = options.mode == "follow"
@@ -307,19 +309,21 @@ class Follower:
                     steps.forget_touched()
         return state
 
-    def _renewed(self, found: Partition, total: int, waiting: int) -> tuple[Partition, float]:
+    def _renewed(
+        self, found: NamedPartition, total: int, waiting: int
+    ) -> tuple[NamedPartition, float]:
         """Return the better of a partition and its renewal, and the lead of the latter."""
         gamma, renewed = self.options.run.resolution, self.steps.renew(found, waiting)
         if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
             return renewed, lead_of(renewed, found, total, gamma)
         return (self.steps.split_all(found) if self.options.splits_kept else found), 0.0
 
-    def _detected(self, waiting: int) -> Partition:
+    def _detected(self, waiting: int) -> NamedPartition:
         """Return the communities of a run from single vertices, split if asked for."""
         fresh = self.steps.detect(waiting)
         return self.steps.split_all(fresh) if self.options.splits_runs else fresh
 
-    def _pending(self, found: Partition) -> Pending:
+    def _pending(self, found: NamedPartition) -> Pending:
         """Return communities whose ids are yet to be asked for."""
         names, count = found.names, found.communities
         if count is None:
@@ -349,7 +353,7 @@ class Follower:
         names = self.steps.memory.get(part.names)
         return replace(
             self.state,
-            partition=Partition(names=names, inside=part.inside, squares=part.squares),
+            partition=NamedPartition(names=names, inside=part.inside, squares=part.squares),
         )
 
     @property
@@ -371,7 +375,7 @@ class Follower:
         return sum(batch.listed.waiting_bytes for batch in self.pending if batch.listed)
 
 
-def lead_of(other: Partition, than: Partition, total: int, resolution: float) -> float:
+def lead_of(other: NamedPartition, than: NamedPartition, total: int, resolution: float) -> float:
     """Return the lead in modularity of a partition over another, relative to its value."""
     quality = other.quality(total, resolution)
     return (quality - than.quality(total, resolution)) / abs(quality) if quality else 0.0
@@ -385,7 +389,7 @@ def audit_due(state: Followed, options: FollowOptions, total: int) -> bool:
 
 
 def audited(
-    state: Followed, fresh: Partition, options: FollowOptions, total: int
+    state: Followed, fresh: NamedPartition, options: FollowOptions, total: int
 ) -> tuple[Followed, float]:
     """Return the state after an audit that found a partition, and its lead."""
     assert options.audit is not None

@@ -20,14 +20,14 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking.following import FollowOptions, Mode, Partition, Report
+from louvain_um.dynamic.tracking.following import BatchReport, FollowOptions, Mode, NamedPartition
 from louvain_um.dynamic.tracking.identity import (
     BEFORE,
     HOST,
     NONE,
     NOW,
+    ArrayMemory,
     Differences,
-    Memory,
     numbered,
 )
 from louvain_um.events import ignore
@@ -62,7 +62,7 @@ NO_STATE: tuple[U32, U64, Marks] = (
 class HostSteps:
     """The steps of a batch on the CPU; `following.Steps` documents them."""
 
-    memory: Memory = HOST
+    memory: ArrayMemory = HOST
     nbytes = 0
     # Of the batch that is followed.
     view: Any
@@ -71,7 +71,7 @@ class HostSteps:
     marks: Any
     next_touched: Any
     next_members: Any
-    report: Report
+    report: BatchReport
 
     def __init__(
         self,
@@ -84,7 +84,9 @@ class HostSteps:
         degrees = graph.degrees[: len(self.names)]
         self.sizes, self.masses = members_of(self.names, self.alive, degrees)
 
-    def begin(self, change: Change | None, before: Partition | None, report: Report) -> None:
+    def begin(
+        self, change: Change | None, before: NamedPartition | None, report: BatchReport
+    ) -> None:
         """Carry a partition to the changed graph, and mark the vertices that are to move."""
         self.view, self.report, self.next_members = self.graph.view(), report, None
         n = self.view.n_vertices
@@ -108,11 +110,11 @@ class HostSteps:
         self.report.split = int(np.count_nonzero(fell))
         self.next_touched[fell] |= WHOLLY
 
-    def move(self) -> Partition:
+    def move(self) -> NamedPartition:
         """Let vertices move as the mode says."""
         return MOVES[self.options.mode](self)
 
-    def move_marked(self) -> Partition:
+    def move_marked(self) -> NamedPartition:
         """Move what the batch marked, and what that activates."""
         names = self.whole.names
         if self.marks.any() and self.view.total_weight:
@@ -125,13 +127,13 @@ class HostSteps:
             names = level.labels
         return self._moved(names)
 
-    def move_with_levels(self) -> Partition:
+    def move_with_levels(self) -> NamedPartition:
         """Move marked vertices, then aggregate and go on, as Louvain does."""
         run = replace(self.options.run, method="louvain")
         found = run_cycle(self.view, self.whole.names, self.marks, run, self.report)
         return found or self._moved(self.whole.names)
 
-    def move_screened(self) -> Partition:
+    def move_screened(self) -> NamedPartition:
         """Mark neighbours and communities of changed vertices, too (Zarayeneh et al. 2021)."""
         wide, names, view = self.marks.copy(), self.whole.names, self.view
         communities = np.zeros(len(names), np.bool_)
@@ -141,12 +143,12 @@ class HostSteps:
         self.marks = wide | communities[names]
         return self.move_with_levels()
 
-    def move_all(self) -> Partition:
+    def move_all(self) -> NamedPartition:
         """Start Louvain from the communities before, every vertex active."""
         self.marks = np.ones(len(self.marks), np.bool_)
         return self.move_with_levels()
 
-    def renew(self, found: Partition, waiting: int) -> Partition | None:
+    def renew(self, found: NamedPartition, waiting: int) -> NamedPartition | None:
         """Free touched vertices and run a cycle from there; None where it gained nothing."""
         share = self.options.renew * self.view.degrees.astype(np.float64)
         freed = (self.next_touched > 0) & (self.next_touched.astype(np.float64) >= share)
@@ -156,11 +158,11 @@ class HostSteps:
         run = self.options.run, self.report, RELEASED
         return run_cycle(self.view, start, freed, *run, renews=True)
 
-    def detect(self, waiting: int = 0) -> Partition:
+    def detect(self, waiting: int = 0) -> NamedPartition:
         """Return the communities of a run from single vertices."""
         return detect(self.view, self.options.of_runs(self.options.run), self.report)
 
-    def split_left(self, found: Partition) -> Partition:
+    def split_left(self, found: NamedPartition) -> NamedPartition:
         """Split the communities of those whose communities others left."""
         n, whole = len(found.names), self.whole.names
         left, flags = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -168,11 +170,11 @@ class HostSteps:
         flags[found.names[left[whole]]] = True
         return self._split(found, flags)
 
-    def split_all(self, found: Partition) -> Partition:
+    def split_all(self, found: NamedPartition) -> NamedPartition:
         """Split all communities into their connected parts."""
         return self._split(found, np.ones(len(found.names), np.bool_))
 
-    def are_alone(self, vertices: U32, found: Partition) -> bool:
+    def are_alone(self, vertices: U32, found: NamedPartition) -> bool:
         """Return whether some vertices are communities of one member each."""
         flags = np.zeros(len(found.names), np.bool_)
         flags[vertices] = True
@@ -183,7 +185,7 @@ class HostSteps:
         """Begin anew to count what turns."""
         self.next_touched = np.zeros(self.view.n_vertices, np.uint64)
 
-    def list_differing(self, found: Partition, waiting: int) -> Differences:
+    def list_differing(self, found: NamedPartition, waiting: int) -> Differences:
         """List the vertices whose community has another name than before the batch."""
         names, degrees, n, old_n = found.names, self.view.degrees, len(found.names), len(self.names)
         alive = self.graph.alive
@@ -207,7 +209,7 @@ class HostSteps:
             sums=sums,
         )  # fmt: skip
 
-    def keep(self, found: Partition) -> Partition:
+    def keep(self, found: NamedPartition) -> NamedPartition:
         """Make a partition the one that the next batch begins with."""
         if self.next_members is None:  # of a first one
             alive = self.graph.alive
@@ -229,7 +231,7 @@ class HostSteps:
     def room(self, held: int) -> None:
         """Return None: no budget limits the host's memory."""
 
-    def _moved(self, labels: U32) -> Partition:
+    def _moved(self, labels: U32) -> NamedPartition:
         """Return the partition of labels reached by moves, with its sums."""
         view, before = self.view, self.whole
         weights = np.zeros(0, np.uint32) if view.weights is None else view.weights
@@ -237,15 +239,15 @@ class HostSteps:
         gained = inherit.add_moved(rows, view.targets, weights, before.names, labels)
         names = named(labels)
         squares = squares_of(view, names)
-        return Partition(names=names, inside=before.inside + int(gained), squares=squares)
+        return NamedPartition(names=names, inside=before.inside + int(gained), squares=squares)
 
-    def _split(self, found: Partition, flags: Marks) -> Partition:
+    def _split(self, found: NamedPartition, flags: Marks) -> NamedPartition:
         """Split flagged communities into their connected parts."""
         names = split_flagged(self.view, found.names, flags, self.report)
         return replace(found, names=names, squares=squares_of(self.view, names))
 
 
-MOVES: Final[dict[Mode, Callable[[HostSteps], Partition]]] = {
+MOVES: Final[dict[Mode, Callable[[HostSteps], NamedPartition]]] = {
     "follow": HostSteps.move_marked,
     "frontier": HostSteps.move_with_levels,
     "screening": HostSteps.move_screened,
@@ -274,12 +276,12 @@ def loaded(view: RowView, options: Options) -> tuple[CpuEngine, CpuLevel]:
     return engine, replace(engine.load(view), cycle=FOLLOWING_CYCLE)
 
 
-def partition_of(view: RowView, labels: U32) -> Partition:
+def partition_of(view: RowView, labels: U32) -> NamedPartition:
     """Return a partition with its sums, from a pass over the arcs."""
     names = named(labels)
     engine, level = loaded(view, Options(device="cpu"))
     sums = engine.sums(replace(level, start=names))
-    return Partition(names=names, inside=sums.inside, squares=sums.squares)
+    return NamedPartition(names=names, inside=sums.inside, squares=sums.squares)
 
 
 def squares_of(view: RowView, names: U32) -> int:
@@ -289,7 +291,7 @@ def squares_of(view: RowView, names: U32) -> int:
     return sum_of_squares(totals)
 
 
-def split_flagged(view: RowView, names: U32, flags: Marks, report: Report) -> U32:
+def split_flagged(view: RowView, names: U32, flags: Marks, report: BatchReport) -> U32:
     """Return names in which the flagged communities are their connected parts."""
     if not flags.any():
         return names
@@ -301,8 +303,8 @@ def split_flagged(view: RowView, names: U32, flags: Marks, report: Report) -> U3
 
 
 def split_loosened(
-    view: RowView, partition: Partition, change: Change, report: Report
-) -> tuple[Partition, Marks]:
+    view: RowView, partition: NamedPartition, change: Change, report: BatchReport
+) -> tuple[NamedPartition, Marks]:
     """Return a partition without the parts that a batch separated, and the vertices of these."""
     names, rows, n = partition.names, (view.begins, view.ends), len(partition.names)
     edges = change.u, change.v, change.after
@@ -326,14 +328,14 @@ def run_cycle(
     start: U32,
     marks: Marks | None,
     options: Options,
-    report: Report,
+    report: BatchReport,
     best: float | None = None,
     *,
     renews: bool = False,
-) -> Partition | None:
+) -> NamedPartition | None:
     """Run one cycle of levels from given communities; None where it gained nothing."""
     engine, level = loaded(view, options)
-    run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore), renews)
+    run = hierarchy.LevelLoop(engine, options, hierarchy.Stopwatch(ignore), renews)
     level = replace(level, start=start, active=marks)
     run.best = run.quality(level)[0] if best is None else best
     path = run.cycle(level, FOLLOWING_CYCLE)
@@ -341,10 +343,12 @@ def run_cycle(
         return None
     report.arcs_visited += sum(level.arcs_visited for level in run.levels)
     sums = engine.sums(path[-1])
-    return Partition(names=named(engine.compose(path)), inside=sums.inside, squares=sums.squares)
+    return NamedPartition(
+        names=named(engine.compose(path)), inside=sums.inside, squares=sums.squares
+    )
 
 
-def detect(view: RowView, options: Options, report: Report) -> Partition:
+def detect(view: RowView, options: Options, report: BatchReport) -> NamedPartition:
     """Return the communities of a run from single vertices."""
 
     def run(options: Options) -> Communities:

@@ -58,7 +58,7 @@ AT_ONCE: Final = 1 << 18
 """Vertices whose ids are compared at a time where memory is short."""
 
 
-class Memory(Protocol):
+class ArrayMemory(Protocol):
     """Where communities are."""
 
     xp: Any
@@ -100,11 +100,11 @@ class Listed(Protocol):
     def waiting_bytes(self) -> int:
         """Bytes on the graph's device."""
 
-    def fetched(self, memory: Memory) -> Listed:
+    def fetched(self, memory: ArrayMemory) -> Listed:
         """Return the same in host memory."""
 
     def inherit(
-        self, of_name: Any, next_id: int, memory: Memory, room: int | None
+        self, of_name: Any, next_id: int, memory: ArrayMemory, room: int | None
     ) -> tuple[Inherited, U32 | None]:
         """Return what becomes of communities, and which vertices have another id if that is known.
 
@@ -114,16 +114,16 @@ class Listed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class CommunityIds:
     """Ids of the communities of a partition, by name; −1 where no community has that name."""
 
     of_name: Any
     next_id: int
     """Ids below it have been given; none is given twice."""
-    memory: Memory = HOST
+    memory: ArrayMemory = HOST
 
     @classmethod
-    def first(cls, names: U32, alive: NDArray[np.bool_], memory: Memory = HOST) -> Self:
+    def first(cls, names: U32, alive: NDArray[np.bool_], memory: ArrayMemory = HOST) -> Self:
         """Return first ids: 0 … k − 1 by descending size; removed vertices have none."""
         of_name = np.full(len(names), NO_ID, np.int64)
         if alive.any():
@@ -132,7 +132,7 @@ class Identity:
 
     def follow(
         self, listed: Listed, before: Any, after: Any, room: int | None = None
-    ) -> tuple[Identity, U32, NDArray[np.void]]:
+    ) -> tuple[CommunityIds, U32, NDArray[np.void]]:
         """Return the ids after a batch, the vertices whose id changed, and the events.
 
         `before` and `after` are the partitions' names; vertices beyond those of `before` are new.
@@ -152,7 +152,7 @@ class Identity:
                 for k in range(0, max(1, len(after)), step)
             ]
             changed = np.concatenate(parts)
-        return Identity(later, found.next_id, self.memory), changed, found.events
+        return CommunityIds(later, found.next_id, self.memory), changed, found.events
 
     def _changed(self, ids: Any, later: Any, before: Any, after: Any, part: slice) -> U32:
         """Return the vertices of a part whose id changed, by ids of names before and after."""
@@ -187,12 +187,12 @@ class Differences:
         """Bytes on a device: none."""
         return 0
 
-    def fetched(self, memory: Memory) -> Differences:
+    def fetched(self, memory: ArrayMemory) -> Differences:
         """Return the same: it is in host memory."""
         return self
 
     def inherit(
-        self, of_name: Any, next_id: int, memory: Memory, room: int | None
+        self, of_name: Any, next_id: int, memory: ArrayMemory, room: int | None
     ) -> tuple[Inherited, U32 | None]:
         """Return what becomes of communities, and vertices with another id; see `Listed`."""
         ids: I64 = memory.get(of_name[memory.xp.asarray(self.names)])

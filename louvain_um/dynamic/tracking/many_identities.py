@@ -19,10 +19,10 @@ from louvain_um.dynamic.tracking.identity import (
     NONE,
     NOW,
     U32,
+    ArrayMemory,
     Concerned,
     Differences,
     Inherited,
-    Memory,
     Overlaps,
     events_of,
     numbered,
@@ -56,12 +56,12 @@ class DeviceListed:
         """Bytes on the device."""
         return 0 if self.on_host else int(self.entries.nbytes)
 
-    def fetched(self, memory: Memory) -> DeviceListed:
+    def fetched(self, memory: ArrayMemory) -> DeviceListed:
         """Return the same in host memory."""
         return replace(self, entries=memory.get(self.entries), on_host=True)
 
     def inherit(
-        self, of_name: Any, next_id: int, memory: Memory, room: int | None
+        self, of_name: Any, next_id: int, memory: ArrayMemory, room: int | None
     ) -> tuple[Inherited, U32 | None]:
         """Return what becomes of communities, and vertices with another id; see `Listed`."""
         count = self.entries.nbytes // DIFFERING.itemsize
@@ -79,7 +79,7 @@ class DeviceListed:
             fresh[now] = xp.asarray(found)
         return Inherited(names, ids, fresh, next_id, events), None
 
-    def differences(self, memory: Memory, most: int) -> Differences:
+    def differences(self, memory: ArrayMemory, most: int) -> Differences:
         """Return the entries by columns in host memory, and what they say of communities."""
         entries = (self.entries if self.on_host else memory.get(self.entries)).view(DIFFERING)
         column = {name: entries[name].astype(np.int64) for name in FIELDS}
@@ -95,10 +95,10 @@ class DeviceListed:
             grouped=self.grouped,
         )  # fmt: skip
 
-    def concerned_there(self, of_name: Any, memory: Memory) -> tuple[Any, Concerned, Any, Any]:
+    def concerned_there(self, of_name: Any, memory: ArrayMemory) -> tuple[Any, Concerned, Any, Any]:
         """Return names, the communities that a batch may have changed, those after it, and ids."""
         xp = memory.xp
-        table = Table(xp, xp.asarray(self.entries))
+        table = DifferingTable(xp, xp.asarray(self.entries))
         own, old = table["name"], table["name_before"]
         older = xp.flatnonzero(old != NONE)
         names, places = xp.unique(xp.concatenate([own, old[older]]), return_index=True)
@@ -124,7 +124,7 @@ class DeviceListed:
         return names, concerned, now, ids
 
     def _overlaps(
-        self, table: Table, names: Any, sizes: Any, weights: Any, now: Any, then: Any
+        self, table: DifferingTable, names: Any, sizes: Any, weights: Any, now: Any, then: Any
     ) -> Overlaps:
         """Return what communities after a batch share with those before it, by their indices."""
         xp, count = table.xp, len(sizes)
@@ -151,7 +151,7 @@ class DeviceListed:
         return overlaps_of_many(xp, **pairs)
 
 
-class Table(NamedTuple):
+class DifferingTable(NamedTuple):
     """Columns of `Differing`, int64[k], where they are looked at."""
 
     xp: Any
@@ -163,7 +163,7 @@ class Table(NamedTuple):
         return words[:, offset // kind.itemsize].astype(np.int64)
 
 
-def fetched(concerned: Concerned, memory: Memory) -> Concerned:
+def fetched(concerned: Concerned, memory: ArrayMemory) -> Concerned:
     """Return the same with arrays in host memory."""
     pairs, get = concerned.overlaps, memory.get
     columns = {name: get(getattr(pairs, name)) for name in Overlaps.__slots__}

@@ -6,19 +6,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from louvain_um.core.threads import uninterrupted
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import tracker_file
 from louvain_um.dynamic.tracking.device_steps import DeviceRuns, DeviceSteps, Runs
 from louvain_um.dynamic.tracking.following import (
+    BatchReport,
     Connected,
     Followed,
     Follower,
     FollowOptions,
     Mode,
     Pending,
-    Report,
 )
 from louvain_um.dynamic.tracking.host_steps import HostSteps
 from louvain_um.dynamic.tracking.tracked import ROW, History, LazyCommunities, TrackedCommunities
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-REPORTED: Final = tuple(name for name in ROW.names or () if name in Report.__slots__)
+REPORTED: Final = tuple(name for name in ROW.names or () if name in BatchReport.__slots__)
 """Columns of a history that are of the steps."""
 
 

@@ -24,7 +24,7 @@ from louvain_um.dynamic.tracking.following import (
     Mode,
 )
 from louvain_um.dynamic.tracking.host_steps import HostSteps, named, partition_of
-from louvain_um.dynamic.tracking.identity import Identity
+from louvain_um.dynamic.tracking.identity import CommunityIds
 from louvain_um.dynamic.tracking.tracked import ROW, History
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
@@ -188,7 +188,7 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
         period=head.period,
     )
     steps = HostSteps(graph, options, (names, touched, alive))
-    saved = state, Identity(ids, head.next_id)
+    saved = state, CommunityIds(ids, head.next_id)
     return Follower(graph, options, steps, saved), History(history)
 
 

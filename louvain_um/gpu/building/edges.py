@@ -61,7 +61,7 @@ def rows_made_on(options: Options) -> Iterator[None]:
     if "louvain_um.gpu.engine" not in sys.modules:
         in_background(_import_engine)
 
-    def compress(*edges: Any, **how: Any) -> rows.Rows:
+    def compress(*edges: Any, **how: Any) -> rows.SortedRows:
         """Make rows as `rows.compress` does, on the device if it can."""
         many = len(edges[0]) >= LEAST_EDGES
         made = _made_there(options, *edges, **how) if many else None
@@ -87,7 +87,7 @@ def _import_engine() -> None:
 
 def _made_there(
     options: Options, u: Any, v: Any, weights: Any, n: int, *, summing: bool, threads: int
-) -> rows.Rows | None:
+) -> rows.SortedRows | None:
     """Return the rows that the device of a run makes; None where it cannot.
 
     They stay there if the run decides where they go.
@@ -179,15 +179,15 @@ def sizes_within(limit: int, edges: int, n: int, *, weighted: bool, threads: int
 
 
 @dataclass(frozen=True, slots=True)
-class RowsThere(rows.Rows):
+class RowsThere(rows.SortedRows):
     """The same on a device, as it holds them."""
 
     n_loops: int
 
-    def here(self) -> rows.Rows:
+    def here(self) -> rows.SortedRows:
         """Return the rows in host memory."""
         arrays = {name: self._there(check=False).fetched(name) for name in ARRAYS}
-        return rows.Rows(**arrays, repeats=self.repeats, weightless=self.weightless)
+        return rows.SortedRows(**arrays, repeats=self.repeats, weightless=self.weightless)
 
     def graph(self, made: Any, **more: Any) -> Any:
         """Return a graph of these rows, which stay on the device."""
@@ -208,7 +208,7 @@ def rows_by(
     *,
     summing: bool,
     stay: bool = False,
-) -> rows.Rows:
+) -> rows.SortedRows:
     """Return the rows of a host's edges; `copies` has `sent` and `fetched` of a device.
 
     If they are to `stay` on the device, all of them must fit.

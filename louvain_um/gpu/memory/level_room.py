@@ -16,9 +16,9 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
 from louvain_um.gpu.move.arguments import queue_entries, queued_at_once
 from louvain_um.gpu.move.hub_tables import hub_bytes, hub_table_sizes
+from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover, Needs
-from louvain_um.placement.planner import Plan
 
 IN_PAGES: Final = ("offsets", "degrees", "weights", "targets")
 """Arrays of a level's graph that may have pages of their own, those first that vertices look up,

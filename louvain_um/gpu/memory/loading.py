@@ -15,9 +15,9 @@ from louvain_um.gpu.out_of_core.vertex_blocks import PageToucher, VertexBlocks
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32
 from louvain_um.graph.graph import Graph
+from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, cut_rows
-from louvain_um.placement.planner import Plan
 
 BLOCKS_HELD: Final = 4
 """Blocks of level 0's arcs that fit on the device at a time, where not all do."""

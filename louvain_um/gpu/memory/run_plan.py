@@ -18,13 +18,14 @@ from louvain_um.gpu.memory.graph_stats import DegreeStats
 from louvain_um.gpu.memory.packed import WORTH, Packer, most_bytes
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.options import Options
+from louvain_um.placement.detection_plan import Plan, make_plan
 from louvain_um.placement.layout import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, managed_refusal
 from louvain_um.placement.migration.pages import kept_bytes
-from louvain_um.placement.model.workload import kind_of
-from louvain_um.placement.planner import Declared, Facts, Plan, make_plan
+from louvain_um.placement.model.workload import Facts, kind_of
+from louvain_um.placement.policy.auto import DeclaredRun
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 
@@ -112,9 +113,9 @@ def plan_shape(
     )  # fmt: skip
 
 
-def declared_for(shape: Shape, policy: str | Policy) -> Declared:
+def declared_for(shape: Shape, policy: str | Policy) -> DeclaredRun:
     """Return the arrays of a run under a policy."""
-    return Declared(
+    return DeclaredRun(
         arrays=partial(declared, shape),
         out_of_core=partial(declared_out_of_core, shape),
         compact=declare_compact(shape),

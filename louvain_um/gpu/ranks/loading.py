@@ -18,7 +18,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import copies, cuda_calls
-from louvain_um.placement.memory.advise import Part
+from louvain_um.placement.memory.advise import PartAtSide
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.run_memory import RunMemory, view
 from louvain_um.placement.memory.vmm import VmmRange
@@ -96,7 +96,7 @@ def put(address: int, source: Any, device: int) -> None:
     if not source.nbytes:
         return
     if isinstance(source, np.ndarray):
-        copies.fill([Part(address, source.nbytes, "device")], source, device)
+        copies.fill([PartAtSide(address, source.nbytes, "device")], source, device)
         return
     cuda_calls.copy_later(address, source.data.ptr, source.nbytes, 0)
     cuda_calls.synchronize()

@@ -21,7 +21,7 @@ from louvain_um.errors import (
 )
 
 if TYPE_CHECKING:
-    from louvain_um.placement.planner import Plan
+    from louvain_um.placement.detection_plan import Plan
 
 OLDEST: Final = (7, 5)
 """Lowest compute capability that the kernels compile for."""

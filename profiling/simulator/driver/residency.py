@@ -11,7 +11,7 @@ DUPLICATE = 4
 """Added to where a page goes if the copies that are there stay."""
 
 
-class Advice(NamedTuple):
+class PageAdvice(NamedTuple):
     """What was advised of a page; processors are ON_HOST, ON_GPU and ON_OTHER, 0 is none."""
 
     preferred: Any
@@ -29,7 +29,7 @@ def advice_of(bits):
     """Return the advice of a block's bits."""
     preferred = c.ON_HOST if bits & c.PREFERS_HOST else c.ON_GPU if bits & c.PREFERS_GPU else 0
     accessed_by = c.ON_GPU if bits & c.ACCESSED_BY else 0
-    return Advice(preferred, accessed_by, ENABLED if bits & c.READ_MOSTLY else UNSET)
+    return PageAdvice(preferred, accessed_by, ENABLED if bits & c.READ_MOSTLY else UNSET)
 
 
 @inlined

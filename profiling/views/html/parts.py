@@ -38,7 +38,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PagePart:
     """One section of a page; `multiples` puts its figures side by side."""
 
     anchor: str

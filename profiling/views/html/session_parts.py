@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.canvas import colour
 from louvain_um.profiling.views.html import svg
-from louvain_um.profiling.views.html.parts import Figure, Part, cards, missing, non_empty
+from louvain_um.profiling.views.html.parts import Figure, PagePart, cards, missing, non_empty
 from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
 from louvain_um.profiling.views.session.compare import (
@@ -131,12 +131,14 @@ def _deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = ROOM) -> list[Part]:
+def session_parts(
+    analysis: SessionAnalysis, data: dict[str, Any], room: int = ROOM
+) -> list[PagePart]:
     """Return the parts on one session; what the script draws goes into `data`."""
     session = analysis.original
     group, phase = tables.by_group(analysis), phase_tables.by_phase(analysis)
     parts = [
-        Part(
+        PagePart(
             anchor="summary",
             title="Summary",
             verdict=verdict(analysis),
@@ -144,12 +146,12 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
             items=overview_chart(analysis),
             notes=(*missing(session), *session.notes),
         ),
-        Part(
+        PagePart(
             anchor="time",
             title="Where the time went",
             items=time_items(analysis, phase),
         ),
-        Part(
+        PagePart(
             anchor="groups",
             title="Groups of arrays",
             items=group_items(analysis, group),
@@ -159,7 +161,7 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
     if maps is not None:
         data["maps"] = maps
         parts.append(
-            Part(
+            PagePart(
                 anchor="pages",
                 title="Pages over time",
                 texts=(
@@ -173,7 +175,7 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
     causes = tables.by_cause(analysis)
     if causes.rows:
         parts.append(
-            Part(
+            PagePart(
                 anchor="migrations",
                 title="Migrations",
                 items=[cause_bars(causes), causes, *non_empty(ping_pong(analysis))],
@@ -181,12 +183,12 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
         )
     more = [traffic.kernels(analysis), traffic.copies(analysis)]
     if any(table.rows for table in more):
-        parts.append(Part(anchor="kernels", title="Kernels", items=non_empty(*more)))
+        parts.append(PagePart(anchor="kernels", title="Kernels", items=non_empty(*more)))
     power = power_chart(analysis.session)
     if power is not None:
-        parts.append(Part(anchor="energy", title="Energy", items=[power]))
+        parts.append(PagePart(anchor="energy", title="Energy", items=[power]))
     parts.append(
-        Part(
+        PagePart(
             anchor="sources",
             title="Sources",
             texts=("What each source recorded, and what is missing:",),
@@ -196,11 +198,13 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
     return parts
 
 
-def comparison(analyses: Sequence[SessionAnalysis], data: dict[str, Any], room: int) -> list[Part]:
+def comparison(
+    analyses: Sequence[SessionAnalysis], data: dict[str, Any], room: int
+) -> list[PagePart]:
     """Return the parts that compare sessions with the first; `room` is that of a session's maps."""
     first, others = analyses[0], analyses[1:]
     parts = [
-        Part(
+        PagePart(
             anchor="comparison",
             title="Comparison",
             verdict=_compared(first, others),
@@ -217,7 +221,7 @@ def comparison(analyses: Sequence[SessionAnalysis], data: dict[str, Any], room: 
         ):  # fmt: skip
             if maps is not None:
                 data[key] = maps
-                parts.append(Part(anchor=f"{key}-pages", title=title, texts=texts, map=key))
+                parts.append(PagePart(anchor=f"{key}-pages", title=title, texts=texts, map=key))
     return parts
 
 

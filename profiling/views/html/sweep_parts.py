@@ -10,7 +10,7 @@ from louvain_um.profiling.sweep.sentences import merge_equal
 from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views.canvas import PALETTE, policy_colours
 from louvain_um.profiling.views.html import svg
-from louvain_um.profiling.views.html.parts import Figure, Part, non_empty
+from louvain_um.profiling.views.html.parts import Figure, PagePart, non_empty
 from louvain_um.profiling.views.sweep import cost_breakdown
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import Table
@@ -25,14 +25,14 @@ SMALLEST = 1e-300
 """Ratio that a policy's mean counts at least with: a damaged file can hold any seconds."""
 
 
-def sweep_parts(sweep: Sweep) -> list[Part]:
+def sweep_parts(sweep: Sweep) -> list[PagePart]:
     """Return the parts on a sweep."""
     times = _time_charts(sweep)
     texts = [published.TIMES_ABOUT] if sweep.is_study else []
     if len(times) > MOST_CHARTS:
         texts.append(f"The first {MOST_CHARTS} of {len(times)} charts; the tables have all.")
     parts = [
-        Part(
+        PagePart(
             anchor="sweep",
             title="Policies by oversubscription",
             verdict=cost_breakdown.fastest(sweep),
@@ -43,14 +43,14 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             ],
             notes=tuple(note for note in sweep.notes if not note.startswith(WHY)),
         ),
-        Part(
+        PagePart(
             anchor="times",
             multiples=True,
             title="Running times",
             texts=tuple(texts),
             items=[*times[:MOST_CHARTS], *tables.grids(sweep)],
         ),
-        Part(
+        PagePart(
             anchor="cost-breakdown",
             title="Cost breakdown",
             texts=cost_breakdown.explanations(sweep),
@@ -61,18 +61,22 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
     checked = validation(sweep)
     if checked.rows:
         parts.append(
-            Part(anchor="validation-part", title="Validation", items=[by_policy(sweep), checked])
+            PagePart(
+                anchor="validation-part", title="Validation", items=[by_policy(sweep), checked]
+            )
         )
     shapes = [*_shares(sweep), *non_empty(tables.peaks(sweep), tables.accesses(sweep))]
     if shapes:
-        parts.append(Part(anchor="study-groups", title="Groups by graph", items=shapes))
+        parts.append(PagePart(anchor="study-groups", title="Groups by graph", items=shapes))
     iterations = _iteration_chart(sweep)
     if iterations:
-        parts.append(Part(anchor="study-iterations", title="Iterations", items=iterations))
+        parts.append(PagePart(anchor="study-iterations", title="Iterations", items=iterations))
     fitting = tables.non_fitting(sweep)
     if fitting.rows:
-        parts.append(Part(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
-    parts.append(Part(anchor="all-runs", title="All runs", items=non_empty(tables.all_runs(sweep))))
+        parts.append(PagePart(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
+    parts.append(
+        PagePart(anchor="all-runs", title="All runs", items=non_empty(tables.all_runs(sweep)))
+    )
     return parts
 
 

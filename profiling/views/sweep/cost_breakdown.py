@@ -142,7 +142,7 @@ def explanations(sweep: Sweep) -> tuple[str, ...]:
     for machine in machines(sweep.results):
         rows = runs_on(sweep.results, machine)
         every = sorted({row["oversubscription"] for row in rows})
-        reasons: dict[Reason, list[tuple[float, tuple[float, ...]]]] = {}
+        reasons: dict[GainReason, list[tuple[float, tuple[float, ...]]]] = {}
         for rate in every:
             found = _reason([row for row in rows if row["oversubscription"] == rate])
             if found is not None:
@@ -157,7 +157,7 @@ def explanations(sweep: Sweep) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class GainReason:
     """The fastest policy, and the terms of cost that it saves and pays for that, largest first."""
 
     policy: str
@@ -165,7 +165,7 @@ class Reason:
     paid: tuple[str, ...] = ()
 
 
-def _reason(rows: Sequence[Row]) -> tuple[Reason, tuple[float, ...]] | None:
+def _reason(rows: Sequence[Row]) -> tuple[GainReason, tuple[float, ...]] | None:
     """Compare the fastest policy with base in runs at one oversubscription, term by term."""
     means = mean_terms(rows)
     if "base" not in means or len(means) < 2:
@@ -179,7 +179,7 @@ def _reason(rows: Sequence[Row]) -> tuple[Reason, tuple[float, ...]] | None:
     best = min(seconds, key=lambda policy: seconds[policy])
     base = means["base"]
     if best == "base":
-        return Reason("base"), ()
+        return GainReason("base"), ()
     changes = {
         name: means[best].get(name, 0.0) - base.get(name, 0.0)
         for name in dict.fromkeys([*base, *means[best]])
@@ -188,10 +188,10 @@ def _reason(rows: Sequence[Row]) -> tuple[Reason, tuple[float, ...]] | None:
     saved = tuple(n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least)
     paid = tuple(n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least)
     amounts = [abs(changes[name]) for name in (*saved, *paid)]
-    return Reason(best, saved, paid), (seconds[best], seconds["base"], *amounts)
+    return GainReason(best, saved, paid), (seconds[best], seconds["base"], *amounts)
 
 
-def _sentence(reason: Reason, amounts: Sequence[str]) -> str:
+def _sentence(reason: GainReason, amounts: Sequence[str]) -> str:
     """Return a reason in words."""
     if reason.policy == "base":
         return "nothing beat base."

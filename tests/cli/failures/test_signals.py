@@ -11,7 +11,7 @@ import pytest
 from louvain_um import api, cli
 from louvain_um.cli import exit_codes
 from louvain_um.cli.exit_codes import Interruption, handler
-from louvain_um.core import threads
+from louvain_um.core import interrupts
 from tests.cli.failures.processes import start, wait_for_handlers
 from tests.paths import ROOT
 
@@ -143,8 +143,8 @@ def test_a_signal_waits_until_compiled_code_is_made(handled):
     reached = []
 
     def make():
-        with threads.hold_signals():
-            with threads.hold_signals():
+        with interrupts.held():
+            with interrupts.held():
                 os.kill(os.getpid(), signal.SIGTERM)
                 time.sleep(0.01)
             reached.append("the end")

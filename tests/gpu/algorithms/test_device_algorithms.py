@@ -20,7 +20,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import launches_for
-from louvain_um.placement.program.plan import ProgramPlan
+from louvain_um.placement.program.program_plan import ProgramPlan
 from tests.gpu.algorithms.emulated_algorithms import Launches, Rows, emulate
 from tests.graphs import graphs
 

@@ -145,7 +145,7 @@ def test_the_driver_says_what_it_was_told(kind, run):
     memory = run(spec(kind, 64 * MIB))
     (arena,) = memory.arenas
     found = [advise.attributes(arena.address + p.offset, p.nbytes) for p in arena.extents]
-    assert found == [advise.Attributes(*goal) for goal in GOALS[kind]]
+    assert found == [advise.RangeAdvice(*goal) for goal in GOALS[kind]]
 
 
 @pytest.mark.parametrize("kind", ["managed", "prefetched", "host_mapped", "read_mostly", "split"])

@@ -19,6 +19,7 @@ from louvain_um.gpu.memory import level_room
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement import layout
+from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.layout import device_bytes
 from louvain_um.placement.memory import arena as free_list
 from louvain_um.placement.memory import arenas, cuda_calls
@@ -26,7 +27,6 @@ from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration import pages
 from louvain_um.placement.migration.mover import Mover, RowGrowth
 from louvain_um.placement.migration.span import Span
-from louvain_um.placement.plan import Plan
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, as_if_larger, squeezed
@@ -61,7 +61,11 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, detect
         # Smaller levels, too, and one that has to be made again, as level 3 is lost.
         monkeypatch.setattr(reaggregate, "REAGGREGATE_ABOVE", 0)
         monkeypatch.setattr(reaggregate.FromInput, "wanted", reaggregate.FromInput.gives_way)
-        quality, calls, runs = hierarchy.Run.quality, Counter[int](), list[hierarchy.Run]()
+        quality, calls, runs = (
+            hierarchy.LevelLoop.quality,
+            Counter[int](),
+            list[hierarchy.LevelLoop](),
+        )
 
         def lost(run, level):
             runs.append(run)  # so that none has the number of one that is gone
@@ -69,7 +73,7 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, detect
             value, communities = quality(run, level)
             return (-1.0 if calls[id(run)] == 4 else value), communities
 
-        monkeypatch.setattr(hierarchy.Run, "quality", lost)
+        monkeypatch.setattr(hierarchy.LevelLoop, "quality", lost)
     made = {"from_input": [], "restore": []}
 
     def watched(name, real):

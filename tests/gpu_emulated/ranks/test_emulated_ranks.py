@@ -11,7 +11,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed import run as ranks_run
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
-from louvain_um.distributed.device_steps import DeviceSteps
+from louvain_um.distributed.device_steps import RankDeviceSteps
 from louvain_um.distributed.engine import RankEngine
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.run import Visible, detect_on_rank
@@ -85,16 +85,16 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
 ):
     graph = rmat(8).graph
     copied = list[tuple[int, int]]()
-    plain = DeviceSteps.new_share
+    plain = RankDeviceSteps.new_share
 
     def noted(self, level, which):
         copied.append((level.rank, level.number))
         assert ("input" in self.shares) == (fits and level.number > 0)
         return plain(self, level, which)
 
-    monkeypatch.setattr(DeviceSteps, "new_share", noted)
+    monkeypatch.setattr(RankDeviceSteps, "new_share", noted)
     if not fits:
-        monkeypatch.setattr(DeviceSteps, "fits_with_input", lambda *_: False)
+        monkeypatch.setattr(RankDeviceSteps, "fits_with_input", lambda *_: False)
     found, _ = on_ranks(graph, LEIDEN, ("a",), 2)
     assert sum(level.vertices == graph.n_vertices for level in found[0].levels) == 3
     assert (copied.count((0, 0)) == 1) == fits

@@ -7,12 +7,13 @@ from fake_cuda import GIB
 from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.gpu.memory.array_specs import declare
 from louvain_um.gpu.memory.run_plan import declare_compact
+from louvain_um.placement.detection_plan import make_plan
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.memory.host import PageLocked
 from louvain_um.placement.memory.run_memory import RunMemory
-from louvain_um.placement.planner import Declared, make_plan
+from louvain_um.placement.policy.auto import DeclaredRun
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.planning import shape_of_size
 
@@ -239,7 +240,7 @@ def test_a_graph_that_does_not_fit_the_device_gets_its_arenas(cuda, vertices, ar
     cuda.free_bytes = MARGIN + 300 * MIB
     cuda.attributes[89] = int(managed)
     shape = shape_of_size(vertices, arcs, False, "louvain")
-    declared = Declared(
+    declared = DeclaredRun(
         arrays=lambda low_scratch: declare(replace(shape, low_scratch=low_scratch)),
         compact=declare_compact(shape),
     )

@@ -9,7 +9,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration import pages
-from louvain_um.placement.migration.pages import KEPT, Pages, kept_bytes, release_kept
+from louvain_um.placement.migration.pages import KEPT, PhysicalPages, kept_bytes, release_kept
 from louvain_um.placement.policy.policy import Placement
 from tests.placement.migration.mapped_memory import MIB, PAGE, filled, layout, started
 
@@ -57,7 +57,7 @@ def test_the_next_run_makes_no_pages_of_the_host(cuda):
 
 def test_pages_that_do_not_suit_are_given_back(cuda):
     for device, size, count in ((1, PAGE, 1), (0, 2 * PAGE, 1), (0, PAGE, 1 << 30)):
-        Pages(0, 4 * MIB, 2 * PAGE, 0, PAGE).close()
+        PhysicalPages(0, 4 * MIB, 2 * PAGE, 0, PAGE).close()
         assert len(KEPT) == 1
         assert pages.take_kept(device, size, count) is None
         assert not KEPT
@@ -78,7 +78,7 @@ def test_pages_that_stayed_count_as_free(cuda, monkeypatch):
     run(cuda)
     name = "louvain_um.placement.migration.pages.available"
     monkeypatch.setattr(name, lambda: 0)
-    pool = Pages(0, 4 * MIB, 2 * PAGE, 4 * PAGE, PAGE)
+    pool = PhysicalPages(0, 4 * MIB, 2 * PAGE, 4 * PAGE, PAGE)
     try:
         pool.finish()
         assert pool.ready("host") == HOST_PAGES
@@ -93,14 +93,14 @@ def test_a_run_that_fails_keeps_nothing(cuda, monkeypatch, call):
     run(cuda)
     cuda.reject = call
     with pytest.raises(LouvainUmError):
-        Pages(0, 4 * MIB, 2 * PAGE, 0, PAGE)
+        PhysicalPages(0, 4 * MIB, 2 * PAGE, 0, PAGE)
     cuda.reject = None
     assert not KEPT
     assert not pages_alive(cuda)
 
 
 def test_nothing_stays_where_closing_fails(cuda, monkeypatch):
-    pool = Pages(0, 4 * MIB, 2 * PAGE, 0, PAGE)
+    pool = PhysicalPages(0, 4 * MIB, 2 * PAGE, 0, PAGE)
 
     def fails():
         raise CudaError("cuMemUnmap", "CUDA_ERROR_ILLEGAL_ADDRESS", 700)

@@ -11,7 +11,7 @@ from fake_cuda import Status, install
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.arena import FreeList
 from louvain_um.placement.memory.cuda_calls import CudaError
-from louvain_um.placement.migration.pages import Pages
+from louvain_um.placement.migration.pages import PhysicalPages
 from tests.placement.migration.mapped_memory import (
     MIB,
     PAGE,
@@ -41,7 +41,7 @@ def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
             assert memory.arena_of
         return
     with pytest.raises(Exception, match=call):
-        Pages(0, 4 * MIB, 0, 0, PAGE)
+        PhysicalPages(0, 4 * MIB, 0, 0, PAGE)
     cuda.reject = None
 
 
@@ -69,7 +69,7 @@ def test_what_was_interrupted_while_it_mapped_pages_is_closed(cuda, monkeypatch,
 
 
 def test_what_is_unmapped_at_once_is_of_one_range_of_addresses(cuda, monkeypatch):
-    pool = Pages(0, 8 * MIB, 0, 0, PAGE)
+    pool = PhysicalPages(0, 8 * MIB, 0, 0, PAGE)
     mappings, free = pool.mappings, pool.take("device", 4)
     ends = [cuda._reserve(8 * PAGE)]
     del cuda.alive[ends[0]]
@@ -94,7 +94,7 @@ def test_what_is_unmapped_at_once_is_of_one_range_of_addresses(cuda, monkeypatch
 
 def test_addresses_are_released_while_a_thread_unmaps_what_stayed_there(monkeypatch):
     cuda = install(monkeypatch, Mapped())
-    pool = Pages(0, 4 * MIB, 4 * MIB, 0, PAGE)
+    pool = PhysicalPages(0, 4 * MIB, 4 * MIB, 0, PAGE)
     try:
         mappings, unmapped = pool.mappings, Event()
         address = mappings.reserve(2 * PAGE)
@@ -195,7 +195,7 @@ def test_host_pages_are_made_before_they_are_wanted(cuda):
 
 def test_pages_that_may_be_wanted_leave_half_of_the_host(cuda, monkeypatch):
     monkeypatch.setattr("louvain_um.placement.migration.pages.available", lambda: 16 * MIB)
-    pool = Pages(0, 4 * MIB, 2 * MIB, 64 * MIB, PAGE)
+    pool = PhysicalPages(0, 4 * MIB, 2 * MIB, 64 * MIB, PAGE)
     try:
         pool.finish()
         assert pool.ready("host") == 4

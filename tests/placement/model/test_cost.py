@@ -17,12 +17,12 @@ from louvain_um.placement.model.cost import (
 from louvain_um.placement.model.forecast import corrected, forecast
 from louvain_um.placement.model.workload import (
     GRAPH_KINDS,
+    Facts,
     kind_of,
     seconds_in_core,
     sweeps,
     work_for,
 )
-from louvain_um.placement.planner import Facts
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement
 

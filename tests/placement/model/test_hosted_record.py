@@ -8,8 +8,7 @@ import pytest
 from louvain_um.gpu.memory.array_specs import declare
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.model.workload import work_for
-from louvain_um.placement.planner import Facts
+from louvain_um.placement.model.workload import Facts, work_for
 from louvain_um.placement.policy.auto import Form, candidate
 from louvain_um.placement.policy.policy import AUTO, Placement
 from tests.paths import MEASURED

@@ -13,9 +13,10 @@ from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
+from louvain_um.placement.detection_plan import make_plan
 from louvain_um.placement.layout import JOINT_SLACK, device_bytes_in_core
 from louvain_um.placement.machine.profiles import H200, P4000
-from louvain_um.placement.planner import Declared, make_plan
+from louvain_um.placement.policy.auto import DeclaredRun
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement
 from louvain_um.planning import plan_shape
 
@@ -161,7 +162,9 @@ def test_another_choice_in_the_middle_of_a_run_has_to_pay(monkeypatch):
     chosen = []
     better, found = plan("auto", "90%"), plan("auto", "30%", visited=4.0)
     by_hand = plan("adv2", "50%")
-    monkeypatch.setattr("louvain_um.placement.plan.plan_for", lambda *_: chosen.append(1) or better)
+    monkeypatch.setattr(
+        "louvain_um.placement.detection_plan.plan_for", lambda *_: chosen.append(1) or better
+    )
     slowly = [100_000_000], 10 * found.stage_seconds["move"]
     assert replace(found, planning_seconds=1e9).corrected(*slowly).layout == found.layout
     assert by_hand.corrected(*slowly).chosen == by_hand.chosen
@@ -182,7 +185,7 @@ def test_what_is_spent_can_be_won_no_more(monkeypatch):
     core["move"] = remote["move"] = 0.0
     expected = replace(found.expected, core=core, remote=remote)
     better = replace(found, choice=replace(found.choice, expected=expected, like="x"))
-    monkeypatch.setattr("louvain_um.placement.plan.plan_for", lambda *_: better)
+    monkeypatch.setattr("louvain_um.placement.detection_plan.plan_for", lambda *_: better)
     arcs, seconds = found.work.visited * found.work.arcs, found.stage_seconds["move"]
     assert found.corrected([int(0.005 * arcs)] * 2, 0.01 * seconds) is better
     assert found.corrected([int(arcs)], seconds).like == ""
@@ -237,7 +240,7 @@ def test_auto_takes_no_policys_layout_that_the_guard_refuses():
                        stages=("load", "move"), accesses={("move", "stream"): 9e9}),)  # fmt: skip
     slow = replace(H200, remote_bandwidth=1.0, remote_random_rate=1.0, pinned_random_rate=1.0)
     for more in ({"free": 1 << 30}, {"free": 128 << 20}, {"free": 1 << 30, "managed": False}):
-        found = make_plan(Declared(arrays=lambda _: arrays), "auto", slow, 100 << 20, **more)
+        found = make_plan(DeclaredRun(arrays=lambda _: arrays), "auto", slow, 100 << 20, **more)
         assert bool(found.out_of_core) == (more == {"free": 1 << 30}), more
 
 
@@ -254,7 +257,7 @@ def test_what_is_hot_in_several_stages_stays_where_others_can_leave_one_each():
         )
         for stage in ("move", "aggregate")
     ]  # fmt: skip
-    found = make_plan(Declared(arrays=lambda _: (hot, *read)), "auto", H200, 36 << 20)
+    found = make_plan(DeclaredRun(arrays=lambda _: (hot, *read)), "auto", H200, 36 << 20)
     assert {name: found.placement_of(name).on_device for name in ("hot", read[0].name)} == {
         "hot": 1, read[0].name: 0,
     }  # fmt: skip

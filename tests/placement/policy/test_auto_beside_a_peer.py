@@ -8,10 +8,12 @@ import pytest
 
 from louvain_um.gpu.memory.run_plan import declare_compact, declared
 from louvain_um.gpu.memory.shape import Shape
+from louvain_um.placement.detection_plan import make_plan
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model import cost, forecast
 from louvain_um.placement.model.cost import exposed_share
-from louvain_um.placement.planner import Declared, Facts, make_plan
+from louvain_um.placement.model.workload import Facts
+from louvain_um.placement.policy.auto import DeclaredRun
 from tests.paths import MEASURED, RESULTS
 
 SHAPES = json.loads((MEASURED / "hosted_arrays_h200.json").read_text())["shapes"]
@@ -22,7 +24,7 @@ BY_BUS = replace(H200, peer_bandwidth=H200.remote_bandwidth).with_peer()
 
 def planned(name, budget, machine):
     shape = Shape(**SHAPES[name])
-    arrays = Declared(
+    arrays = DeclaredRun(
         arrays=partial(declared, shape), compact=declare_compact(shape), kept=shape.kept
     )
     facts = Facts(kind=shape.kind, max_degree=shape.max_degree)

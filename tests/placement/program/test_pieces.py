@@ -16,7 +16,7 @@ from louvain_um.placement.program import (
     launches_for,
     tune_blocking,
 )
-from louvain_um.placement.program.plan import plan_program
+from louvain_um.placement.program.program_plan import plan_program
 from louvain_um.profiling.views.charts import blocking_chart
 
 SUM = """

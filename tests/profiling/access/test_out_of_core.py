@@ -10,7 +10,7 @@ from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.planning import measure, plan
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks
-from louvain_um.profiling.access.plans import plan_of
+from louvain_um.profiling.access.recorded_plans import plan_of
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.simulator import (
     Access,
@@ -82,7 +82,7 @@ def test_auto_is_refused_where_its_plan_is(trace):
 
 
 def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
-    from louvain_um.profiling.access.plans import peak_of
+    from louvain_um.profiling.access.recorded_plans import peak_of
     from louvain_um.profiling.sweep.replay import Point, replay
 
     peak = peak_of(trace)
@@ -106,7 +106,7 @@ def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
 @pytest.mark.parametrize("share", [1.0, 0.7])
 @pytest.mark.parametrize("policy", ["base", "adv2", "adv7"])
 def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share):
-    from louvain_um.profiling.access.plans import peak_of
+    from louvain_um.profiling.access.recorded_plans import peak_of
 
     room = int(share * peak_of(trace))
     ours = plan_of(trace.about, find_policy(policy), load_machine("h200"), room)

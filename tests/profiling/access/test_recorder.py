@@ -181,7 +181,7 @@ def test_an_array_that_a_step_expects_and_there_is_not_stops_the_recording(graph
                 program.begin(name, "graph", 8, len(targets))
         slots = Slots(program, [(name, Access.GATHER) for name in names])
         if lacking == "targets.0":
-            rows, widths = counting.Rows(offsets, targets), counting.Widths(0, 4)
+            rows, widths = counting.LevelArcs(offsets, targets), counting.Widths(0, 4)
             counting.count_decisions(
                 slots.counters, widths, (1 << 30, 1), rows, labels, queue, 0, len(queue)
             )

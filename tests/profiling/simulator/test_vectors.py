@@ -23,7 +23,7 @@ from louvain_um.profiling.simulator.driver.residency import (
     DUPLICATE,
     ENABLED,
     UNSET,
-    Advice,
+    PageAdvice,
 )
 from louvain_um.profiling.simulator.driver.state import empty_state
 from louvain_um.profiling.simulator.driver.user_functions import Driver
@@ -97,7 +97,7 @@ def test_pages_are_where_the_driver_has_them_after_a_fault():
         if cause == "fault of another process":
             continue  # see the table of conformance
         tried += 1
-        advice = Advice(
+        advice = PageAdvice(
             PROCESSORS[preferred], sum(PROCESSORS[each] for each in by), DUPLICATION[duplication]
         )
         outcome = driver.choose(
@@ -160,7 +160,7 @@ class Accesses:
         if found == t.NAP:
             self.stats["throttle"] += 1
             return ["throttle", NUMBERS[where], int(s.thrash[page, t.NAP_END])]
-        advice = Advice(self.preferred, self.by, UNSET)
+        advice = PageAdvice(self.preferred, self.by, UNSET)
         coherent = bool(s.switches[c.COHERENT])
         goal = driver.choose(processor, where, advice, found, False, coherent, False)
         if goal != where:

@@ -22,8 +22,8 @@ from louvain_um.profiling.sources.uvm_driver import (
     THROTTLING_END,
     THROTTLING_START,
     Decoder,
+    EventQueue,
     NoAddressSpaceError,
-    Tracker,
     listen,
 )
 
@@ -268,11 +268,11 @@ def test_refusals_say_what_to_do(monkeypatch):
         Uvm.check()
     driver = Driver(monkeypatch, status=1)
     with pytest.raises(SourceUnavailableError, match="refused"):
-        Tracker(10)
+        EventQueue(10)
     assert driver.closed == 1
     Driver(monkeypatch, version=2)
     with pytest.raises(SourceUnavailableError, match="not known"):
-        Tracker(10, 8)
+        EventQueue(10, 8)
     Driver(monkeypatch, accepted=())
     with pytest.raises(SourceUnavailableError, match="no managed memory of this process yet"):
         Uvm.check()

@@ -9,12 +9,12 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.generators import lfr
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
-from louvain_um.profiling.access.plans import auto_placements, declared, peak_of
+from louvain_um.profiling.access.recorded_plans import auto_placements, declared, peak_of
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
-from louvain_um.profiling.sweep.files import Store, is_partial, read
+from louvain_um.profiling.sweep.files import SweepFolder, is_partial, read
 from louvain_um.profiling.sweep.points import parse_policies, parse_rates
 from louvain_um.profiling.sweep.replay import Point, replay, run
 from louvain_um.profiling.sweep.replay_tables import in_hindsight, iterations, remarks
@@ -238,9 +238,12 @@ def test_groups_are_told_where_base_could_run(graph, tmp_path, monkeypatch):
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(LouvainUmError, match="holds files that are not a sweep"):
-        Store(tmp_path)
-    with Store(tmp_path / "new") as store, pytest.raises(LouvainUmError, match="another sweep"):
-        Store(store.folder)
+        SweepFolder(tmp_path)
+    with (
+        SweepFolder(tmp_path / "new") as store,
+        pytest.raises(LouvainUmError, match="another sweep"),
+    ):
+        SweepFolder(store.folder)
 
 
 def test_settings_need_a_gpu_and_graphs_their_names(graph, tmp_path):

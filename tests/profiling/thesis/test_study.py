@@ -4,7 +4,7 @@ import pytest
 
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.machine.profiles import load_machine
-from louvain_um.profiling.access.plans import declared
+from louvain_um.profiling.access.recorded_plans import declared
 from louvain_um.profiling.simulator import load_trace
 from louvain_um.profiling.sweep.replay import Point, replay
 from louvain_um.profiling.sweep.replay_tables import groups

@@ -6,7 +6,7 @@ import pytest
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views import timeline
-from louvain_um.profiling.views.timeline import Slice, trace, write
+from louvain_um.profiling.views.timeline import TrackSlice, trace, write
 from tests.profiling.views.made import MS, cpu_run, paged_run
 
 
@@ -83,7 +83,7 @@ def test_files_by_their_names(tmp_path):
 
 def test_nothing_of_a_session_is_left_out():
     session = paged_run()
-    shown = [item for item in timeline.items(session) if isinstance(item, Slice)]
+    shown = [item for item in timeline.items(session) if isinstance(item, TrackSlice)]
     expected = len(session.events) + len(session.phases)
     assert len(shown) == expected
     assert max(item.time + item.duration for item in shown) == 100 * MS

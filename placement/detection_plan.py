@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.errors import OptionError
+from louvain_um.options import Budget
 from louvain_um.placement.layout import (
     ArenaSpec,
     device_bytes,
@@ -18,12 +20,29 @@ from louvain_um.placement.layout import (
     most_arcs,
     placed,
 )
+from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
-from louvain_um.placement.model.forecast import Forecast, corrected, forecast
+from louvain_um.placement.model.forecast import StageForecast, corrected, forecast
 from louvain_um.placement.model.remaining import Found, Remaining, TimeRange, time_range
-from louvain_um.placement.model.workload import ONE_RUN, UNTIL_NOTHING, Course, Workload
-from louvain_um.placement.policy.auto import Candidate, Form, Request, best_of, candidate, choose
+from louvain_um.placement.model.workload import (
+    ONE_RUN,
+    UNTIL_NOTHING,
+    Facts,
+    SearchCourse,
+    Workload,
+    work_for,
+)
+from louvain_um.placement.policy.auto import (
+    Candidate,
+    DeclaredRun,
+    Form,
+    Request,
+    best_of,
+    candidate,
+    choose,
+)
+from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.reasons import Reason, explain, notes, refusal
 from louvain_um.placement.units import seconds as readable
@@ -31,6 +50,7 @@ from louvain_um.placement.units import size
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 INTEGERS: Final = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """Types by bytes of an element; arrays of records are counted in bytes."""
@@ -48,7 +68,7 @@ class Plan:
     work: Workload
     request: Request
     planning_seconds: float = 0.0
-    course: Course = ONE_RUN
+    course: SearchCourse = ONE_RUN
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
@@ -94,11 +114,11 @@ class Plan:
         return self.choice.in_pages
 
     @property
-    def expected(self) -> Forecast:
+    def expected(self) -> StageForecast:
         """Seconds by stage and cause."""
         return self._taking(self.choice.expected)
 
-    def _taking(self, one: Forecast, cycles: int | None = None) -> Forecast:
+    def _taking(self, one: StageForecast, cycles: int | None = None) -> StageForecast:
         """Return the forecast of a search whose runs with the default cycles are one like this."""
         if self.course == ONE_RUN:
             return one
@@ -157,7 +177,7 @@ class Plan:
     @property
     def seconds_in_core(self) -> float:
         """Predicted seconds with everything in plain device memory, fit or not."""
-        return self._taking(Forecast(core=self.work.core)).seconds
+        return self._taking(StageForecast(core=self.work.core)).seconds
 
     @property
     def stage_seconds(self) -> dict[Stage, float]:
@@ -553,3 +573,43 @@ def _transfer_seconds(plan: Plan, other: Plan) -> float:
     arriving = sum(nbytes for nbytes in moved if nbytes > 0)
     leaving = -sum(nbytes for nbytes in moved if nbytes < 0)
     return arriving / machine.prefetch_to_device + leaving / machine.prefetch_to_host
+
+
+def make_plan(
+    declared: DeclaredRun,
+    policy: str | Policy,
+    machine: Machine,
+    budget: Budget | int | str | None = None,
+    facts: Facts | None = None,
+    *,
+    free: int | None = None,
+    managed: bool = True,
+) -> Plan:
+    """Decide where every array of a run will live, and predict what that costs."""
+    chosen = find_policy(policy)
+    _refuse_of_others(chosen)
+    default = declared.form(False)
+    machine.refuse_peer(placed(array, chosen) for array in default.arrays)
+    asked = Budget.parse(budget)
+    fraction = asked.fraction is not None
+    allowed = asked.resolve(device_bytes_in_core(default.arrays, separate=True) if fraction else 0)
+    there = machine.bytes_for_runs if free is None else free
+    request = Request(
+        declared=declared,
+        policy=chosen,
+        budget=allowed,
+        limit=there if allowed is None else min(allowed, there),
+        free=there if managed else 0,
+    )
+    return plan_for(request, work_for(default.arrays, machine, facts or Facts()), default)
+
+
+def _refuse_of_others(policy: Policy) -> None:
+    """Raise `OptionError` if a policy places arrays of other programs alone."""
+    names = [*policy.groups, *policy.roles]
+    if names and policy == replace(policy, placements={}, arrays={}):
+        raise OptionError(
+            remedy=f"policy {policy.name} places nothing of Louvain or Leiden: its groups and "
+            f"roles ({', '.join(names)}) are of other programs; say where one of "
+            f"{', '.join(GROUPS)} lives, or use memory='device'"
+        )

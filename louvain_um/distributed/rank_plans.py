@@ -66,7 +66,7 @@ def kind_among(kinds: Collection[str], kind: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class LevelCourse:
     """What a run does on level 0 of a kind of graph, all cycles together."""
 
     moves: float
@@ -77,12 +77,16 @@ class Course:
     arc_rate: float
 
 
-COURSES: Final[Mapping[str, Course]] = {
-    "community_structured": Course(
+COURSES: Final[Mapping[str, LevelCourse]] = {
+    "community_structured": LevelCourse(
         moves=1.36, sweeps=5, pruned=3, visits=4.3, partial=0.05, arc_rate=108e6
     ),
-    "power_law": Course(moves=1.29, sweeps=10, pruned=6, visits=6.8, partial=0.17, arc_rate=93e6),
-    "mesh": Course(moves=1.97, sweeps=21, pruned=19, visits=8.9, partial=0.015, arc_rate=122e6),
+    "power_law": LevelCourse(
+        moves=1.29, sweeps=10, pruned=6, visits=6.8, partial=0.17, arc_rate=93e6
+    ),
+    "mesh": LevelCourse(
+        moves=1.97, sweeps=21, pruned=19, visits=8.9, partial=0.015, arc_rate=122e6
+    ),
 }
 """Counted on 16 ranks: LFR and R-MAT of 2^16 vertices, a grid of 40³ with 27-point stencils. Rates
 of one core of an AMD EPYC with 2^20 vertices. Cores that

@@ -12,11 +12,11 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.options import Method
+from louvain_um.placement.detection_plan import Plan, make_plan
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.workload import kind_of
-from louvain_um.placement.planner import Declared, Facts, Plan, make_plan
-from louvain_um.placement.policy.auto import Declare
+from louvain_um.placement.model.workload import Facts, kind_of
+from louvain_um.placement.policy.auto import Declare, DeclaredRun
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost
@@ -70,7 +70,7 @@ def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity
     from louvain_um.gpu.memory.array_specs import declare_out_of_core
 
     shape = _shape(about)
-    declared = Declared(
+    declared = DeclaredRun(
         arrays=_declarer(about),
         out_of_core=lambda low_scratch: declare_out_of_core(
             replace(shape, low_scratch=low_scratch)
@@ -127,7 +127,7 @@ def auto_placements(
     arcs = max(1, sum(array.size for array in targets))
     read = targets[0].accesses if targets else {}
     visited = read.get(("move", "stream"), arcs) / arcs
-    declared = Declared(arrays=lambda low_scratch: arrays)
+    declared = DeclaredRun(arrays=lambda low_scratch: arrays)
     plan = make_plan(declared, AUTO, machine, capacity, Facts(visited=visited), free=capacity)
     return {array.name: str(placed(array, plan.chosen)) for array in arrays}
 
@@ -188,7 +188,7 @@ def program_of(trace: Trace) -> Program:
 
     Examples
     --------
-    >>> from louvain_um.profiling.access.plans import program_of
+    >>> from louvain_um.profiling.access.recorded_plans import program_of
     >>> from louvain_um.profiling.simulator import Array, Launch, Touches, Trace
     >>> rank = Array(name="rank", group="mine", nbytes=1 << 20)
     >>> step = Launch(touches=Touches.runs(0, 0, rank.pages), phase="iterate")
