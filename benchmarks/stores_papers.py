@@ -15,9 +15,9 @@ one table, with what the papers published.
 
 `--degrees`, on a GPU: random graphs of so many arcs per vertex instead, and what edits the rows of
 `pages`: a warp per row, also keeping it sorted, or a thread, warp or block per update, which locks
-the row. Ends of a batch's edges are uniform, or one end is among 1,000 vertices. `edit_ms` is the
-editing alone; what comes before it, and is part of `insert_ms` and `delete_ms`, sorts the batch and
-finds its rows and repeated edges, as faimGraph's update per vertex does and its update-centric one
+the row. Ends of a batch's edges are uniform, or one end is among 1,000 vertices. Milliseconds are
+those of kernels, `edit_ms` those of the ones that edit. What the others do, sort the batch and find
+its rows and repeated edges, faimGraph's update per vertex does, too, and its update-centric one
 does not.
 
 What takes more than `--slow` seconds is the last of its kind: a batch is not repeated, and larger
@@ -141,26 +141,26 @@ def seconds(there: Any, call: Callable[..., Any], *args: Any, **options: Any) ->
     return time.perf_counter() - since
 
 
-class Busy:
-    """Shares of the time in which a GPU computes and moves data, by what CUPTI records."""
+class Recording:
+    """Seconds in which a GPU computes, edits rows and moves data, by what CUPTI records."""
 
     def __init__(self, device: str) -> None:
         self.source = None if device == "cpu" else Cupti(counters=False)
         self.since = 0.0
 
-    def begin(self, *, warm: bool) -> None:
-        """Start to record, once what comes first is over."""
-        if not warm or self.source is None:
+    def begin(self) -> None:
+        """Start to record."""
+        if self.source is None:
             return
         try:
             self.source.start(SessionClock())
         except SourceUnavailableError as error:
-            print(f"no shares: {error}", flush=True)
+            print(f"no times of kernels: {error}", flush=True)
         else:
             self.since = time.perf_counter()
 
     def end(self) -> dict[str, float]:
-        """Return the shares; none if nothing was recorded."""
+        """Return the seconds of each, and all that went by; none if nothing was recorded."""
         if self.source is None or not self.since:
             return {}
         taken = time.perf_counter() - self.since
@@ -169,11 +169,13 @@ class Busy:
         if events is None:
             return {}
         kinds, spent = events.columns["kind"], 1e-9 * events.columns["duration"]
-        copies = Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY
-        return {
-            "computes": float(spent[kinds == Kind.KERNEL].sum() / taken),
-            "moves": float(spent[np.isin(kinds, copies)].sum() / taken),
+        edits = [number for number, name in enumerate(events.kernels) if "edit_" in name]
+        chosen = {
+            "computes": kinds == Kind.KERNEL,
+            "edits": np.isin(events.columns["kernel"], edits) & (kinds == Kind.KERNEL),
+            "moves": np.isin(kinds, (Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY)),
         }
+        return {"taken": taken} | {what: float(spent[of].sum()) for what, of in chosen.items()}
 
 
 def batches_on(
@@ -184,9 +186,10 @@ def batches_on(
     there, replica = graph.device_store, getattr(graph._store, "replica", {})
     find: Callable[..., Any] = graph.has_edges if there is None else there.find_there
     for size, steps in case.batches.items():
-        times, moved, busy = [], graph.memory.moved_bytes, Busy(device)
+        times, moved, busy = [], graph.memory.moved_bytes, Recording(device)
         for delete, insert in steps:
-            busy.begin(warm=len(times) == 1)
+            if len(times) == 1:
+                busy.begin()
             taken = {
                 "delete_ms": 1e3 * seconds(there, graph.apply, delete=delete),
                 "insert_ms": 1e3 * seconds(there, graph.apply, insert=insert),
@@ -196,7 +199,7 @@ def batches_on(
             times.append(taken)
             if max(taken.values()) > 1e3 * slow:
                 break
-        kept = times[1:] or times
+        kept, found = times[1:] or times, busy.end()
         yield {
             "batch": size,
             "runs": len(kept),
@@ -204,7 +207,7 @@ def batches_on(
             "bytes_per_arc": graph.memory.bytes_per_arc,
             "moved_bytes": (graph.memory.moved_bytes - moved) / len(times),
             "device_bytes": sum(array.nbytes for array in replica.values()) or None,
-            **busy.end(),
+            **{what: found[what] / found["taken"] for what in ("computes", "moves") if found},
         }
         if max(times[-1].values()) > 1e3 * slow:
             return
@@ -252,27 +255,6 @@ def measured(
     return points, {"batch": batch, "runs": runs, **found, **trials}
 
 
-class Edits:
-    """Milliseconds that a store on a device took to edit rows, apart from finding what to edit."""
-
-    def __init__(self, store: Any) -> None:
-        self.begin, self.end = (store.xp.cuda.Event() for _ in range(2))
-        self.elapsed = store.xp.cuda.get_elapsed_time
-        self.merge, store._merge = store._merge, self
-
-    def __call__(self, batch: Any, counts: dict[str, int]) -> None:
-        """Edit rows between two events."""
-        self.begin.record()
-        self.merge(batch, counts)
-        self.end.record()
-
-    def took(self) -> float:
-        """Return the milliseconds of the last batch."""
-        self.end.synchronize()
-        milliseconds: float = self.elapsed(self.begin, self.end)
-        return milliseconds
-
-
 def updates(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, Any]]:
     """Yield what each way to edit rows takes, by degree, batch, and where its edges are."""
     import cupy as xp
@@ -292,7 +274,6 @@ def updates(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, An
         graph, held = DynamicGraph(n, store="pages", device=args.device, names=False), set()
         graph.apply(insert=base)
         there = graph.device_store
-        edits = Edits(there)
         for store in UPDATES:
             graph.compact()
             there.options = options_of(store)
@@ -302,11 +283,13 @@ def updates(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, An
                     taken, change = {}, None
                     for what in ("insert", "delete"):
                         given = ends if change is None else (change.u, change.v)
-                        since = time.perf_counter()
+                        recording = Recording(args.device)
+                        recording.begin()
                         change = graph.apply(**{what: given})
                         wait(there)
-                        taken[f"{what}_ms"] = 1e3 * (time.perf_counter() - since)
-                        taken[f"{what}_edit_ms"] = edits.took()
+                        found = recording.end()
+                        taken[f"{what}_ms"] = 1e3 * found["computes"]
+                        taken[f"{what}_edit_ms"] = 1e3 * found["edits"]
                     times.append(taken)
                 yield {
                     "degree": degree, "store": store, "batch": size, "focus": focus,
@@ -314,7 +297,7 @@ def updates(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, An
                 }  # fmt: skip
             held.add(contents(graph))
         assert len(held) == 1, f"degree {degree}: they hold different edges"
-        del graph, there, edits
+        del graph, there
 
 
 def show(record: dict[str, Any]) -> None:
@@ -364,11 +347,12 @@ def main() -> None:
         kernels.prepare(unit for unit in units if not {"u32", "u64"} & {*unit[1].split(", ")})
     if args.degrees:
         few = argparse.Namespace(**vars(args) | {"degrees": "2", "vertices": 20_000})
-        record["updates"] = []
+        rows: list[dict[str, Any]] = []
+        record["updates"] = {"machine": record["machine"], "rows": rows}
         warm = [*updates(few, [1000])]
         print(f"{len(warm)} ways warm after {time.perf_counter() - begun:.1f} s", flush=True)
         for row in updates(args, sizes):
-            record["updates"].append(row)
+            rows.append(row)
             save("stores", record, file)
             print(f"{time.perf_counter() - begun:.1f} s", row, flush=True)
         return

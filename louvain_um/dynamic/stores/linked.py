@@ -320,7 +320,9 @@ class BalStore(Bal, LinkedStore):
         `moved_bytes` counts what is sent. A replica that is too small is sent anew.
         """
         begins, ends, targets, weights, *_ = self.walked()
-        attributes = self.attributes
+        attributes, touched = self.attributes, np.zeros(len(begins), np.bool_)
+        for rows in self.changed:
+            touched[rows] = True
         by_block: dict[Any, Any] = {
             "targets": targets,
             "weights": weights if self.weighted else None,
@@ -330,7 +332,7 @@ class BalStore(Bal, LinkedStore):
         by_row |= {("vertices", name): each.items for name, each in attributes.of_vertices.items()}
         parts = (
             (by_block, np.flatnonzero(self.dirty[: self.held_blocks]), (-1, self.words)),
-            (by_row, np.unique(np.concatenate([EMPTY_U32, *self.changed])), (-1,)),
+            (by_row, np.flatnonzero(touched), (-1,)),
         )
         for arrays, changed, shape in parts:
             for key, array in arrays.items():
