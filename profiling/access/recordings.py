@@ -94,13 +94,17 @@ def of_session(session: SessionData) -> Trace:
         )
         for page in maps
     ]  # fmt: skip
-    gathered = _about(session).get("gathered", ())
-    ways = [_way(page, counted.get(page.array), page.array in gathered) for page in maps]
+    gathered = [page.array in _about(session).get("gathered", ()) for page in maps]
+    ways = [
+        _way(page, counted.get(page.array), at) for page, at in zip(maps, gathered, strict=True)
+    ]
     edges = np.unique(np.concatenate([page.edges for page in maps]))
     spans = session.phases
     steps = []
     for begin, end in pairwise(edges.tolist()):
-        touched = [_touches(at, page, begin, ways[at]) for at, page in enumerate(maps)]
+        touched = [
+            _touches(at, page, begin, ways[at], gathered[at]) for at, page in enumerate(maps)
+        ]
         whole = concatenate_touches([each for each in touched if each is not None])
         if len(whole):
             span = _span_at(spans, begin, end)
@@ -164,8 +168,11 @@ def _way(page: PageMap, uses: Counted | None, gathered: bool) -> Access:
     return Access.SCATTER if uses.writes > uses.reads else Access.GATHER
 
 
-def _touches(number: int, page: PageMap, begin: int, way: Access) -> Touches | None:
-    """Return the touches of a map's bin that begins at a time; None if there is no such bin."""
+def _touches(number: int, page: PageMap, begin: int, way: Access, gathered: bool) -> Touches | None:
+    """Return the touches of a map's bin that begins at a time; None if there is no such bin.
+
+    Pages that are gathered come at random, also where memory is short; others in order.
+    """
     at = int(np.searchsorted(page.edges, begin))
     if at >= page.counts.shape[1] or page.edges[at] != begin:
         return None
@@ -174,6 +181,9 @@ def _touches(number: int, page: PageMap, begin: int, way: Access) -> Touches | N
     if not len(rows):
         return None
     pages = max(1, page.page_bytes // PAGE_BYTES)
+    if gathered:
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        return Touches.at_random(number, first * pages, (last - first) * pages, way, counts.sum())
     streamed = way in (Access.READ, Access.WRITE)
     # Every page of a row has its share of the row's accesses, one at least.
     amount: NDArray[np.int64] = np.maximum(1, counts[rows] // pages) * (4 if streamed else 1)

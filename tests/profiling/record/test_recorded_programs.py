@@ -64,6 +64,17 @@ def test_maps_of_a_program_become_a_trace():
     assert {step.phase for step in trace.steps} == {"iterate"}
 
 
+def test_pages_of_what_is_said_to_be_gathered_come_at_random():
+    session = of_a_program()
+    tracer = session.metadata["about_sources"]["tracer"] | {"gathered": ["edges"]}
+    trace = of_session(replace(session, metadata={"about_sources": {"tracer": tracer}}))
+    touches = trace.steps[0].touches
+    mine = touches.array == 1
+    assert [bool(touches.scattered[mine == at].any()) for at in (True, False)] == [True, False]
+    assert touches.length[mine].tolist() == [64 * 256]
+    assert touches.amount[mine].tolist() == [4096 * 64]
+
+
 def test_a_bin_that_begins_before_its_phase_belongs_to_it():
     session = of_a_program()
     phases = (PhaseSpan(phase="late", level=-1, iteration=-1, start_ns=20, end_ns=40),)
