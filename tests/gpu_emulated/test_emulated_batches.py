@@ -404,6 +404,8 @@ def test_attributes_that_there_cannot_be_are_refused():
     for error, given, told in (
         (GraphError, ("length", 1, [0, 0], [1, 3]), "not in the graph; insert it"),
         (GraphError, ("height", 1, [4]), "0 … 3"), (GraphError, ("height", 1, [[0]]), "dimension"),
+        (GraphError, ("height", [1, 2], [0]), "as many numbers"),
+        (GraphError, ("length", 1, [0, 1], [1]), "length"),
         (OptionError, ("length", 1, [0]), "must be another"),
     ):  # fmt: skip
         with pytest.raises(error, match=told):

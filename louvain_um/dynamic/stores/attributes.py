@@ -57,16 +57,23 @@ class Attributes:
         Raises
         ------
         GraphError
-            An id that is none, or an edge that is not there. Nothing is written then.
+            An id that is none, an edge that is not there, or values that are no numbers, or of
+            another length. Nothing is written then.
         OptionError
             The name is in use: of vertices for edges, or of edges for vertices.
         """
         store, n = self._store, len(self._store._live.items)
         ends = [np.atleast_1d(np.asarray(end)) for end in (u, v) if end is not None]
         for end in ends:
-            if end.ndim != 1 or end.dtype.kind not in "iu" or not ((end >= 0) & (end < n)).all():
-                raise GraphError(f"vertices must be whole numbers in 0 … {n - 1}, of one dimension")
-        given = np.broadcast_to(np.asarray(values), ends[0].shape)
+            valid = end.dtype.kind in "iu" and bool(((end >= 0) & (end < n)).all())
+            if end.shape != ends[0].shape[:1] or (end.size and not valid):
+                raise GraphError(
+                    f"ends must be in 0 … {n - 1}, in arrays of one dimension and length"
+                )
+        given = np.asarray(values)
+        if given.dtype.kind not in "biuf" or given.shape not in ((), ends[0].shape):
+            raise GraphError("values must be a number, or an array of as many numbers as ends")
+        given = np.broadcast_to(given, ends[0].shape)
         held, others = self.of_vertices, self.of_edges
         one, other = (ends[side].astype(np.uint32) for side in (0, -1))
         places: NDArray[Any] = one
