@@ -8,7 +8,7 @@ arcs are.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from louvain_um.distributed.coarse_rows import BINS
 from louvain_um.errors import OptionError
 from louvain_um.gpu.ranks.loading import arena_bytes
 from louvain_um.graph.limits import MAX_VERTICES
+from louvain_um.placement.machine.profiles import rate, rates
 
 DEFAULT_KIND: Final = "community_structured"
 MAX_ARCS: Final = 1 << 50
@@ -70,27 +71,16 @@ class LevelCourse:
     """What a run does on level 0 of a kind of graph, all cycles together."""
 
     moves: float
-    sweeps: int
-    pruned: int
+    sweeps: float
+    pruned: float
     visits: float
     partial: float
     arc_rate: float
 
 
-COURSES: Final[Mapping[str, LevelCourse]] = {
-    "community_structured": LevelCourse(
-        moves=1.36, sweeps=5, pruned=3, visits=4.3, partial=0.05, arc_rate=108e6
-    ),
-    "power_law": LevelCourse(
-        moves=1.29, sweeps=10, pruned=6, visits=6.8, partial=0.17, arc_rate=93e6
-    ),
-    "mesh": LevelCourse(
-        moves=1.97, sweeps=21, pruned=19, visits=8.9, partial=0.015, arc_rate=122e6
-    ),
-}
-"""Counted on 16 ranks: LFR and R-MAT of 2^16 vertices, a grid of 40³ with 27-point stencils. Rates
-of one core of an AMD EPYC with 2^20 vertices. Cores that
-share a memory reach less each."""
+KINDS: Final = ("community_structured", "power_law", "mesh")
+
+COURSES: Final = {kind: LevelCourse(**rates(f"ranks_{kind}")) for kind in KINDS}
 
 VERTEX_BYTES: Final = 33
 """Of every vertex on every rank: label 4, total 8, size 4, state 1, degree 8, number 4, and the
@@ -100,7 +90,7 @@ LOCAL_VERTEX_BYTES: Final = 32
 """Of local vertices: row bounds and loops 24, queue and proposal 8."""
 
 MOVE_BYTES: Final = 8
-MOVE_SECONDS: Final = 30e-9
+MOVE_SECONDS: Final = rate("ranks_move")
 """To carry out one move: label, totals and sizes at random addresses."""
 
 MOST_RANKS: Final = 64
@@ -206,23 +196,17 @@ def choices(vertices: int, arcs: int, most: int = MOST_RANKS, **values: Any) -> 
     return [plan_ranks(vertices, arcs, ranks=ranks, **values) for ranks in counts][::-1]
 
 
-RATES: Final[Mapping[str, float]] = {
-    "community_structured": 3.5e9,
-    "power_law": 1.8e9,
-    "mesh": 2.55e9,
-}
-"""Arcs of the graph per second of one H200: LFR 24, R-MAT 24, stencil 560."""
+DEVICES: Final = rates("devices")
 
-ALONE: Final[Mapping[str, float]] = {
-    "community_structured": 0.05,
-    "power_law": 0.02,
-    "mesh": 0.012,
-}
+RATES: Final = {kind: DEVICES[kind] for kind in KINDS}
+"""Arcs of the graph per second of one H200."""
+
+ALONE: Final = {kind: DEVICES[f"alone_{kind}"] for kind in KINDS}
 """Share of these seconds on levels that are too small to be shared."""
 
-REPEATED: Final = 0.21
+REPEATED: Final = DEVICES["repeated"]
 """Share of all other seconds that do not become less with more devices: applying moves, grouping
-vertices, exchange and waiting. One number for all graphs, fitted to two devices."""
+vertices, exchange and waiting."""
 
 MEASURED: Final = 2
 """Most devices that anything was measured on."""

@@ -40,7 +40,7 @@ class RowView:
         As in `Graph`.
     names : array of length n, optional
         The vertices' names, None for vertices without one.
-    blocks : louvain_um.cpu.walk.Blocks, optional
+    blocks : louvain_um.cpu.walk.LinkedBlocks, optional
         How rows are cut into linked blocks; by default each is contiguous. Of a row in blocks,
         ``ends - begins`` is the length.
 

@@ -24,7 +24,7 @@ from louvain_um.placement.model.workload import Workload
 LEVELS: Final = 4
 """Levels above 0 whose arcs take time: those after them are small, or the run ends."""
 
-CLEAR: Final = 0.85
+CLEAR: Final = rate("clear")
 """Vertices of a community, by those of a vertex and its neighbours, from which communities are
 taken to be clear."""
 
@@ -34,8 +34,8 @@ TIES: Final = 8
 SMALL: Final = 1000
 """Communities of a graph whose levels take no time: each level at least halves their number."""
 
-LEVEL_OF_LEIDEN: Final = 1.5
-"""Seconds of a small level of Leiden by those of Louvain: one step more, and more levels."""
+LEVEL_OF_LEIDEN: Final = rate("level_of_leiden")
+"""Seconds of a small level of Leiden by those of Louvain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.core.rules import CYCLES, FAST_CYCLES, FULL_SWEEPS, SUB_ROUNDS
 from louvain_um.errors import OptionError
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.profiles import FITTED, H200, rates
+from louvain_um.placement.machine.profiles import FITTED, H200, rate, rates
 from louvain_um.placement.model.cost import Scales
 
 GATHERED: Final = 8
@@ -185,13 +185,11 @@ class Workload:
         return 1.0
 
 
-UNTIL_NOTHING: Final = 2, 20, 60
-CONVERGED: Final = 2
-"""Cycles with ``n_iterations=-1``: fewest, median and most of both methods on five generated graphs
-with a second default cycle; and those of three other ones, whatever the maximum."""
+*UNTIL_NOTHING, CONVERGED = (int(count) for count in rates("until_nothing").values())
+"""Cycles with ``n_iterations=-1``: fewest, median and most; and those of graphs that converge."""
 
-FAST_SPARES: Final = 0.5
-"""Visits of an arc of level 0 that ``effort="fast"`` spares, the mean on the same graphs."""
+FAST_SPARES: Final = rate("fast_spares")
+"""Visits of an arc of level 0 that ``effort="fast"`` spares."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from louvain_um.gpu.aggregate.limits import LIMITS, SLOTS, chunk_for, slots_for
 from louvain_um.gpu.level import ARCS_A_BLOCK
 from louvain_um.gpu.move.hub_tables import BLOCK_MAX
 from louvain_um.placement.hardware import PAGE, SECTOR, THREADS, WARPS
+from louvain_um.placement.machine.profiles import rates
 
 RESIDENT: Final = 660
 RESIDENT_SMALL: Final = 264
@@ -35,15 +36,8 @@ in two parts."""
 BLOCK_ARCS: Final = 16384
 """Arcs of a community above which all blocks sum it (`sum_arcs.cuh`)."""
 
-MOVE_SECONDS: Final = 290e-6
-"""Host time of a level's move phase: arrays, tables, arguments, reading back. Fitted to an earlier
-version on an H200; one sweep of 57 vertices takes 330 to 355 µs, its steps included
-(`gpu_detect_h200.json`, stencil150)."""
-
-AGGREGATE_SECONDS: Final = 400e-6
-AGGREGATE_SMALL_SECONDS: Final = 160e-6
-"""The same for aggregation, five launches on a large level, one on a small one: 245 µs for 954 arcs
-of 94 vertices, its steps included (same file, stencil150)."""
+MOVE_SECONDS, AGGREGATE_SECONDS, AGGREGATE_SMALL_SECONDS = rates("host").values()
+"""Host time of a level's phases: arrays, tables, arguments, reading back."""
 
 SWEEP_END_STEPS: Final = 3
 """Steps of a sweep besides its sub-rounds: the queue, in two, and the gain."""

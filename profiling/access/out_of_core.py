@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.rules import SUB_ROUNDS, prunes
 from louvain_um.placement.layout import HELD_BLOCKS
+from louvain_um.placement.machine.profiles import rate
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, Mode
 from louvain_um.placement.model.forecast import STEP_SECONDS
@@ -36,9 +37,8 @@ IN_FLIGHT: Final = 1056
 """Such regions touched concurrently: 132 processors with 8 blocks of 256 threads each."""
 
 
-MERGING: Final = 0.7
-"""Barriers of merging a block's rows with those of earlier blocks, relative to those of aggregating
-it: two of five kernels are not run."""
+MERGING: Final = rate("merging")
+"""Barriers of merging a block's rows with those of earlier blocks, by those of aggregating it."""
 
 
 def in_vertex_blocks(

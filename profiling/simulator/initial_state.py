@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.profiles import rate
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.state import State, empty_state
 from louvain_um.profiling.simulator.driver.user_functions import (
@@ -32,10 +33,8 @@ from louvain_um.profiling.simulator.trace import (
     live_peak,
 )
 
-CONTENDED_NS = 140.0
-"""Time of an atomic over the bus to a contended address. Fitted to R-MAT 20 with
-the graph in host memory of an H200: 0.11 s under adv2, 161,000 additions (`policies_h200.json`).
-Issued one after the other, each took a microsecond."""
+CONTENDED_NS = 1e9 * rate("contended")
+"""Time of an atomic over the bus to a contended address."""
 
 BLOCKS = 2.5
 """Resident blocks per touch in flight: an H200 has 660 and 264."""
