@@ -13,7 +13,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.dynamic.declared import DynamicSize, declare
-from louvain_um.dynamic.tracking import device_steps, following, identity, many_identities
+from louvain_um.dynamic.tracking import device_identity, device_steps, following, identity
 from louvain_um.dynamic.tracking import host_steps as steps
 from louvain_um.dynamic.tracking.following import BatchReport
 from louvain_um.dynamic.tracking.tracker import Tracker
@@ -136,7 +136,7 @@ def updated(here, other, *, seen=True, **batch):
 def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, weighted, blocks):
     if blocks == 3:
         monkeypatch.setattr(follow_arrays, "MOST_SINGLE", 4)  # vertices are listed by communities
-        monkeypatch.setattr(many_identities, "MOST_HERE", 8)  # and looked at on the device
+        monkeypatch.setattr(device_identity, "MOST_HERE", 8)  # and looked at on the device
     graph = grown(90, 320, weighted, seed=blocks)
     options = {"renew": 0.06, "audit": 0.001, "connected": connected, "seed": 3}
     here = Tracker(graph, **options)
@@ -187,23 +187,21 @@ def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, wei
 def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     """Grouping and looking up many names fits the budget, or is the host's."""
     for module, name, value in (
-        (follow_arrays, "MOST_SINGLE", 4), (many_identities, "MOST_HERE", 8),
+        (follow_arrays, "MOST_SINGLE", 4), (device_identity, "MOST_HERE", 8),
         (identity, "AT_ONCE", 32),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     looked, grouped, ran = [], [], []
 
-    def noting(name, *, on_host):
-        real = getattr(many_identities.DeviceListed, name)
+    real = device_identity.DeviceListed.steps
 
-        def noted(listed, *args):
-            looked.append((listed.entries.nbytes // follow_arrays.DIFFERING.itemsize, on_host))
-            return real(listed, *args)
+    def noted(listed, *args):
+        steps = real(listed, *args)
+        on_host = isinstance(steps, identity.Differences)
+        looked.append((listed.entries.nbytes // follow_arrays.DIFFERING.itemsize, on_host))
+        return steps
 
-        monkeypatch.setattr(many_identities.DeviceListed, name, noted)
-
-    noting("differences", on_host=True)
-    noting("concerned_there", on_host=False)
+    monkeypatch.setattr(device_identity.DeviceListed, "steps", noted)
 
     class Device(Emulated):
         xp: Any = Libraried()
@@ -232,7 +230,7 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     other._follow_on_device(copy, Budgeted())
     of_graph = [budget - room for budget in ran]
     assert all(0 < budget < held - copy.memory.device_bytes for budget in of_graph)
-    monkeypatch.setattr(many_identities, "LOOKUP_BYTES", 1 << 20)
+    monkeypatch.setattr(device_identity, "LOOKUP_BYTES", 1 << 20)
     monkeypatch.setattr(device_steps, "LISTING_BYTES", 1 << 20)
     rng = np.random.default_rng(11)
     for _ in range(12):

@@ -19,9 +19,9 @@ from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.search import search
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
+from louvain_um.dynamic.tracking.device_identity import DeviceListed
 from louvain_um.dynamic.tracking.following import BatchReport, FollowOptions, NamedPartition
 from louvain_um.dynamic.tracking.host_steps import FOLLOWING_CYCLE, RELEASED
-from louvain_um.dynamic.tracking.many_identities import DeviceListed
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import ignore
 from louvain_um.gpu.dynamic import follow_arrays

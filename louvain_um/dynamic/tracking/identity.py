@@ -83,16 +83,6 @@ class HostMemory:
 HOST: Final = HostMemory()
 
 
-class Inherited(NamedTuple):
-    """The communities that a batch may have changed, by name: their ids before it and after."""
-
-    names: Any
-    ids: Any
-    fresh: Any
-    next_id: int
-    events: NDArray[np.void]
-
-
 class Listed(Protocol):
     """The vertices whose community has another name than before a batch."""
 
@@ -103,13 +93,40 @@ class Listed(Protocol):
     def fetched(self, memory: ArrayMemory) -> Listed:
         """Return the same in host memory."""
 
-    def inherit(
-        self, of_name: Any, next_id: int, memory: ArrayMemory, room: int | None
-    ) -> tuple[Inherited, U32 | None]:
-        """Return what becomes of communities, and which vertices have another id if that is known.
+    def steps(self, names: int, memory: ArrayMemory, room: int | None) -> Steps:
+        """Return how ids are found: where the graph is, or on the host where that takes less.
 
-        The latter is None where an id went from one name to another: vertices that are not listed
-        have another id then, too.
+        `names` is above every name; `room` is the memory that may be taken where the graph is.
+        """
+
+
+class Mentioned(NamedTuple):
+    """Communities that listed vertices are or were in: names, ids before, and who there is now."""
+
+    names: Any
+    ids: Any
+    now: Any
+    concerned: Concerned
+
+
+class Steps(Protocol):
+    """What finding the ids after a batch takes; arrays are of `xp`."""
+
+    @property
+    def xp(self) -> Any:
+        """NumPy, or the library of the device's arrays."""
+
+    def mentioned(self, of_name: Any, memory: ArrayMemory) -> Mentioned:
+        """Return the communities that a batch may have changed, by name."""
+
+    def succession(self, concerned: Concerned, next_id: int) -> tuple[Any, int, NDArray[np.void]]:
+        """Return ids, the next free one, and events; see `succession`."""
+
+    def renamed(self, ids: Any, fresh: Any) -> U32 | None:
+        """Return which vertices have another id, if listed vertices say that.
+
+        They do not where an id went from one name to another: vertices that are not listed have
+        another id then, too.
         """
 
 
@@ -142,9 +159,13 @@ class CommunityIds:
         if len(after) > len(of_name):
             new = xp.full(len(after) - len(of_name), NO_ID, np.int64)
             of_name = xp.concatenate([of_name, new])
-        found, changed = listed.inherit(of_name, self.next_id, self.memory, room)
+        steps = listed.steps(len(of_name), self.memory, room)
+        names, ids, now, concerned = steps.mentioned(of_name, self.memory)
+        fresh = steps.xp.full(len(ids), NO_ID, np.int64)
+        fresh[now], next_id, events = steps.succession(concerned, self.next_id)
         later = of_name.copy()
-        later[xp.asarray(found.names)] = xp.asarray(found.fresh)
+        later[xp.asarray(names)] = xp.asarray(fresh)
+        changed = steps.renamed(ids, fresh)
         if changed is None:
             step = max(1, len(after)) if room is None else AT_ONCE
             parts = [
@@ -152,7 +173,7 @@ class CommunityIds:
                 for k in range(0, max(1, len(after)), step)
             ]
             changed = np.concatenate(parts)
-        return CommunityIds(later, found.next_id, self.memory), changed, found.events
+        return CommunityIds(later, next_id, self.memory), changed, events
 
     def _changed(self, ids: Any, later: Any, before: Any, after: Any, part: slice) -> U32:
         """Return the vertices of a part whose id changed, by ids of names before and after."""
@@ -191,21 +212,32 @@ class Differences:
         """Return the same: it is in host memory."""
         return self
 
-    def inherit(
-        self, of_name: Any, next_id: int, memory: ArrayMemory, room: int | None
-    ) -> tuple[Inherited, U32 | None]:
-        """Return what becomes of communities, and vertices with another id; see `Listed`."""
+    def steps(self, names: int, memory: ArrayMemory, room: int | None) -> Differences:
+        """Return the steps on the host, which these are."""
+        return self
+
+    @property
+    def xp(self) -> Any:
+        """NumPy."""
+        return np
+
+    def mentioned(self, of_name: Any, memory: ArrayMemory) -> Mentioned:
+        """Return the communities that a batch may have changed, by name."""
         ids: I64 = memory.get(of_name[memory.xp.asarray(self.names)])
         now, then = np.flatnonzero(self.sums[0] > 0), np.flatnonzero(ids != NO_ID)
-        found, next_id, events = succession(self.concerned(ids, now, then), next_id)
-        fresh = np.full(len(ids), NO_ID, np.int64)
-        fresh[now] = found
-        changed = None
-        if not self.grouped and not ((ids != fresh) & (ids != NO_ID) & (fresh != NO_ID)).any():
-            changed = np.empty(len(self.vertices), np.uint32)
-            count = inherit.list_renamed(self.vertices, self.own, self.old, ids, fresh, changed)
-            changed = np.sort(changed[:count])
-        return Inherited(self.names, ids, fresh, next_id, events), changed
+        return Mentioned(self.names, ids, now, self.concerned(ids, now, then))
+
+    def succession(self, concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np.void]]:
+        """Return ids, the next free one, and events."""
+        return succession(concerned, next_id)
+
+    def renamed(self, ids: I64, fresh: I64) -> U32 | None:
+        """Return which vertices have another id, unless others may have, too."""
+        if self.grouped or ((ids != fresh) & (ids != NO_ID) & (fresh != NO_ID)).any():
+            return None
+        changed = np.empty(len(self.vertices), np.uint32)
+        count = inherit.list_renamed(self.vertices, self.own, self.old, ids, fresh, changed)
+        return np.sort(changed[:count])
 
     def concerned(self, ids: I64, now: I64, then: I64) -> Concerned:
         """Return the communities that there are after the batch, and those that were before."""

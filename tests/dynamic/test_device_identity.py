@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from louvain_um.dynamic.tracking.device_identity import overlaps_of_many, succession_of_many
 from louvain_um.dynamic.tracking.identity import Concerned, Overlaps, events_of, succession
-from louvain_um.dynamic.tracking.many_identities import overlaps_of_many, succession_of_many
 
 
 def shared(rng, after, before, vertices):

@@ -1,4 +1,4 @@
-"""Identities of many communities at once, by whole arrays, on a device or not.
+"""Identities of communities on a device: the steps by whole arrays of many of them at once.
 
 Kernels that follow a graph list the vertices whose community changed its name (`follow.cu`). Few of
 them are looked at on the host (`identity.py`), many on the device.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.cpu.dynamic.inherit import BORN, CONTINUED, DIED, GREW, MERGED, SHRANK, SPLIT
 from louvain_um.dynamic.tracking.identity import (
@@ -18,12 +19,12 @@ from louvain_um.dynamic.tracking.identity import (
     NO_ID,
     NONE,
     NOW,
-    U32,
     ArrayMemory,
     Concerned,
     Differences,
-    Inherited,
+    Mentioned,
     Overlaps,
+    Steps,
     events_of,
     numbered,
     succession,
@@ -43,6 +44,18 @@ Arrays come to 280, entries that were on the host to 80; sorts hold copies of wh
 """
 
 
+class DifferingTable(NamedTuple):
+    """Columns of `Differing`, int64[k], where they are looked at."""
+
+    xp: Any
+    entries: Any
+
+    def __getitem__(self, name: Any) -> Any:
+        kind, offset = FIELDS[name][:2]
+        words = self.entries.view(kind).reshape(-1, DIFFERING.itemsize // kind.itemsize)
+        return words[:, offset // kind.itemsize].astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceListed:
     """The vertices whose community has another name than before a batch, as `Differing`."""
@@ -60,24 +73,14 @@ class DeviceListed:
         """Return the same in host memory."""
         return replace(self, entries=memory.get(self.entries), on_host=True)
 
-    def inherit(
-        self, of_name: Any, next_id: int, memory: ArrayMemory, room: int | None
-    ) -> tuple[Inherited, U32 | None]:
-        """Return what becomes of communities, and vertices with another id; see `Listed`."""
+    def steps(self, names: int, memory: ArrayMemory, room: int | None) -> Steps:
+        """Return the steps on the host where few vertices are listed or memory is short."""
         count = self.entries.nbytes // DIFFERING.itemsize
         if count <= MOST_HERE or (room is not None and count * LOOKUP_BYTES > room):
-            few = self.differences(memory, len(of_name))
-            return few.inherit(of_name, next_id, memory, room)
-        xp = memory.xp
-        names, concerned, now, ids = self.concerned_there(of_name, memory)
-        fresh = xp.full(len(ids), NO_ID, np.int64)
-        if len(concerned.overlaps.news):
-            fresh[now], next_id, rows = succession_of_many(xp, concerned, next_id)
-            events = events_of(memory.get(rows))
-        else:
-            found, next_id, events = succession(fetched(concerned, memory), next_id)
-            fresh[now] = xp.asarray(found)
-        return Inherited(names, ids, fresh, next_id, events), None
+            return self.differences(memory, names)
+        return ManyListed(
+            DifferingTable(memory.xp, memory.xp.asarray(self.entries)), self.grouped, memory
+        )
 
     def differences(self, memory: ArrayMemory, most: int) -> Differences:
         """Return the entries by columns in host memory, and what they say of communities."""
@@ -95,10 +98,23 @@ class DeviceListed:
             grouped=self.grouped,
         )  # fmt: skip
 
-    def concerned_there(self, of_name: Any, memory: ArrayMemory) -> tuple[Any, Concerned, Any, Any]:
-        """Return names, the communities that a batch may have changed, those after it, and ids."""
-        xp = memory.xp
-        table = DifferingTable(xp, xp.asarray(self.entries))
+
+@dataclass(frozen=True, slots=True)
+class ManyListed:
+    """The steps by whole arrays, where the graph is."""
+
+    table: DifferingTable
+    grouped: bool
+    memory: ArrayMemory
+
+    @property
+    def xp(self) -> Any:
+        """The library of the arrays."""
+        return self.memory.xp
+
+    def mentioned(self, of_name: Any, memory: ArrayMemory) -> Mentioned:
+        """Return the communities that a batch may have changed, by name."""
+        xp, table = self.xp, self.table
         own, old = table["name"], table["name_before"]
         older = xp.flatnonzero(old != NONE)
         names, places = xp.unique(xp.concatenate([own, old[older]]), return_index=True)
@@ -119,15 +135,24 @@ class DeviceListed:
             old_ids=ids[then],
             old_sizes=by_name("size_before")[then],
             old_weights=by_name("mass_before")[then],
-            overlaps=self._overlaps(table, names, sizes, weights, now, then),
+            overlaps=self._overlaps(names, sizes, weights, now, then),
         )
-        return names, concerned, now, ids
+        return Mentioned(names, ids, now, concerned)
 
-    def _overlaps(
-        self, table: DifferingTable, names: Any, sizes: Any, weights: Any, now: Any, then: Any
-    ) -> Overlaps:
+    def succession(self, concerned: Concerned, next_id: int) -> tuple[Any, int, NDArray[np.void]]:
+        """Return ids, the next free one, and events."""
+        if len(concerned.overlaps.news):
+            ids, next_id, rows = succession_of_many(self.xp, concerned, next_id)
+            return ids, next_id, events_of(self.memory.get(rows))
+        found, next_id, events = succession(fetched(concerned, self.memory), next_id)
+        return self.xp.asarray(found), next_id, events
+
+    def renamed(self, ids: Any, fresh: Any) -> None:
+        """Return nothing: ids of all vertices are compared."""
+
+    def _overlaps(self, names: Any, sizes: Any, weights: Any, now: Any, then: Any) -> Overlaps:
         """Return what communities after a batch share with those before it, by their indices."""
-        xp, count = table.xp, len(sizes)
+        xp, table, count = self.xp, self.table, len(sizes)
         own, degrees, members = table["name"], table["degree"], table["members"]
         places, living = xp.searchsorted(names, own), table["living"]
         left_sizes = sizes - sums_of(xp, places, members * (living & NOW), count)
@@ -149,18 +174,6 @@ class DeviceListed:
         if self.grouped or not len(pairs["news"]):
             return Overlaps(**pairs)
         return overlaps_of_many(xp, **pairs)
-
-
-class DifferingTable(NamedTuple):
-    """Columns of `Differing`, int64[k], where they are looked at."""
-
-    xp: Any
-    entries: Any
-
-    def __getitem__(self, name: Any) -> Any:
-        kind, offset = FIELDS[name][:2]
-        words = self.entries.view(kind).reshape(-1, DIFFERING.itemsize // kind.itemsize)
-        return words[:, offset // kind.itemsize].astype(np.int64)
 
 
 def fetched(concerned: Concerned, memory: ArrayMemory) -> Concerned:
