@@ -16,7 +16,14 @@ from louvain_um.options import Budget, Effort, Method, Options
 from louvain_um.placement.detection_plan import Plan, make_plan
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine, machine_for
-from louvain_um.placement.model.workload import Facts, SearchCourse, Source, kind_of, named_kind
+from louvain_um.placement.model.workload import (
+    UNTIL_NOTHING,
+    Facts,
+    SearchCourse,
+    Source,
+    kind_of,
+    named_kind,
+)
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement, Policy
 from louvain_um.placement.program import Program, ProgramPlan, plan_program
@@ -205,8 +212,17 @@ def plan_search(shape: Shape, options: Options, plan_of: Callable[[Shape], Plan]
         (found, SearchCourse(plain.n_iterations, runs=again, begun=True)),
         (found, SearchCourse(full.n_iterations, begun=True)),
     )
-    seconds = sum(replace(plan, course=course).seconds for plan, course in courses)
-    return replace(found, course=SearchCourse(runs=options.best_of * seconds / found.seconds))
+
+    def seconds(last: int | None) -> float:
+        given = (*courses[:-1], (found, replace(courses[-1][1], cycles=last)))
+        return sum(replace(plan, course=course).seconds for plan, course in given)
+
+    expected, ends = seconds(full.n_iterations), (1.0, 1.0)
+    if full.n_iterations == -1:
+        low, _, high = UNTIL_NOTHING
+        ends = seconds(low) / expected, seconds(high) / expected
+    runs = options.best_of * expected / found.seconds
+    return replace(found, course=SearchCourse(runs=runs, ends=ends))
 
 
 @dataclass(frozen=True, slots=True)

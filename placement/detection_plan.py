@@ -318,6 +318,9 @@ class Plan:
         if self.course != ONE_RUN:
             cycles = UNTIL_NOTHING if self.course.cycles == -1 else (None, None, None)
             times = [self._taking(one, each).seconds / one.seconds for each in cycles]
+            times[::2] = (
+                time * end for time, end in zip(times[::2], self.course.ends, strict=True)
+            )
             found = TimeRange(
                 found.low * times[0], found.expected * times[1], found.high * times[2]
             )
@@ -350,18 +353,25 @@ class Plan:
         """What the figures are based on."""
         found, course = notes(self.choice, self.work, self.request), self.course
         if course.runs != 1:
-            runs = self.expected.seconds / self.choice.expected.seconds
             found += (
-                f"a search takes as long as {runs:.1f} runs with the default options, one "
+                f"a search takes as long as {self.runs:.1f} runs with the default options, one "
                 "after the other, and the memory of one",
             )
-        if course.cycles == -1:
+        if course.cycles == -1 or course.ends != ONE_RUN.ends:
             low, _, high = UNTIL_NOTHING
-            usual = course.expected(self.work.kind.methods[self.work.method].cycles)
+            last = replace(course, cycles=-1)
+            usual = last.expected(self.work.kind.methods[self.work.method].cycles)
+            where = "" if last == course else "in the last run, "
             found += (
-                f"until nothing improves, graphs took {low} to {high} cycles; {usual} are expected",
+                f"{where}until nothing improves, graphs took {low} to {high} cycles; {usual} are "
+                "expected",
             )
         return found
+
+    @property
+    def runs(self) -> float:
+        """The time, relative to that of one run with the default options."""
+        return self.expected.seconds / self.choice.expected.seconds
 
     @property
     def verdict(self) -> str:
@@ -428,7 +438,8 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON holds it, in bytes and seconds.
 
-        ``louvain-um plan --json`` prints this.
+        ``louvain-um plan --json`` prints this. `runs` is the time of a search (``effort``,
+        ``n_iterations``, ``best_of``) relative to that of one run with the default options.
         """
         work, found = self.work, self.seconds_range
         return {
@@ -443,7 +454,7 @@ class Plan:
             "limit_bytes": self.limit,
             "in_core_bytes": self.in_core_bytes,
             "fits": self.fits,
-            "runs": self.course.runs,
+            "runs": self.runs,
             "seconds": self.seconds,
             "seconds_in_core": self.seconds_in_core,
             "seconds_range": [found.low, found.expected, found.high],

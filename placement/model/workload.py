@@ -194,12 +194,16 @@ FAST_SPARES: Final = rate("fast_spares")
 
 @dataclass(frozen=True, slots=True)
 class SearchCourse:
-    """A search by cycles of its runs, how many these are, and whether they begin in communities."""
+    """A search by cycles of its runs, how many these are, and whether they begin in communities.
+
+    `ends` has the least and the most time of a search of different runs, relative to the expected.
+    """
 
     cycles: int | None = None
     fast: bool = False
     runs: float = 1.0
     begun: bool = False
+    ends: tuple[float, float] = (1.0, 1.0)
 
     def expected(self, usual: int) -> int:
         """Return the cycles of a run whose kind of graph usually has so many."""

@@ -49,8 +49,14 @@ def test_a_search_is_planned_with_its_runs(run):
     assert one["runs"] == 1
     assert more["runs"] > 20
     assert more["seconds"] > 20 * one["seconds"]
+    low, expected, high = more["seconds_range"]
+    few = run("plan", *LARGE, *search, "--n-iterations", 3, "--json").json
+    assert high / expected > 1.5 * few["seconds_range"][2] / few["seconds_range"][1]
+    assert low < few["seconds_range"][0] * more["seconds"] / few["seconds"]
+    assert "until" not in " ".join(few["notes"])
+    assert any("in the last run, until nothing improves" in note for note in more["notes"])
     text = run("plan", *LARGE, "--n-iterations", -1).err
-    assert "until nothing improves" in text
+    assert ": until nothing improves" in text
 
 
 def test_text_output_has_a_row_and_a_reason_per_group(run):
