@@ -7,7 +7,8 @@ end. `--fresh` of the moments are in a separate process, most of which imports m
 are in a child forked from a process that has run the command: its signals are reset, it runs the
 command line's entry point, and its moments are those of the command's work. Its output must be
 absent, that of before, or whole. After the three signals that a program can handle nothing else may
-be left, after SIGKILL nothing once the command has been repeated. No traceback may be shown, no
+be left, nor anything in the folder of temporary files; after SIGKILL nothing beside the output once
+the command has been repeated. No traceback may be shown, no
 process may be left, and the exit code must be that of the signal, or 0 if the command had ended.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import hashlib
 import json
 import os
 import random
@@ -33,6 +35,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from common import HERE, machine, save
+
+sys.path.insert(0, str(HERE.parent))
+from tests.profiling.attach.conftest import made_in
 
 COMMANDS = {
     "detect": "detect GRAPH -o OUT.csv",
@@ -66,15 +71,36 @@ COMMANDS = {
     "triangles": "run triangles GRAPH -o OUT.json",
     "product": "run spmv GRAPH -o OUT.json",
     "gexf": "convert GRAPH OUT.gexf",
+    "session": "simulate GRAPH --policies base --oversubscription 30 --session OUT.npz",
+    "parts": "profile GRAPH -o OUT.parquet",
+    "drawn": "draw GRAPH -o OUT.png",
     "cluster": "detect GRAPH --cluster local:2 -o OUT.csv",
+    "rows": "detect GRAPH --cluster local:2 --labels-folder OUT",
+    "checkpoint": "detect GRAPH --cluster local:2 --checkpoint OUT",
+    "attach": "attach -o OUT.npz -- APP several",
+    "images": "warmup --architecture 90 --into OUT",
+    "warmup": "warmup",
 }
 """Words in capitals stand for files; OUT… is what the command writes."""
 
-FOLDERS = ("sweep", "stream", "resolution", "stores")
+FOLDERS = (
+    "sweep", "stream", "resolution", "stores", "rows", "checkpoint", "images", "warmup",
+)  # fmt: skip
 """Commands that write a folder, in which they go on when they are repeated."""
 
-UNFORKABLE = ("cluster",)
-"""Commands whose threads do not survive a fork: every moment is in a separate process."""
+UNFORKABLE = ("cluster", "rows", "checkpoint", "attach", "images", "warmup")
+"""Commands whose threads do not survive a fork, or whose variables are read at a process's start:
+every moment is in a separate process."""
+
+LASTING = {"images": 10.0, "warmup": 20.0}
+"""Commands that compile for minutes, and the seconds in which each is killed: it goes on with what
+is there, and is not repeated to its end."""
+
+VARIABLES: dict[str, dict[str, str]] = {
+    "warmup": {"NUMBA_CACHE_DIR": "OUT", "LOUVAIN_UM_CACHE": "OUT"},
+    "images": {"LOUVAIN_UM_CACHE": "OUT"},
+}
+"""Of the environment, by command."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 
@@ -117,6 +143,7 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
             "PYTHONPATH": str(HERE.parent),
             "LOUVAIN_UM_THREADS": "2",
             "PYTHONFAULTHANDLER": "1",
+            "TMPDIR": str(temporary(folder)),
             MARK: str(folder),
         },
         stdout=subprocess.DEVNULL,
@@ -139,6 +166,19 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
     while (left := living(folder)) and time.monotonic() < end:
         time.sleep(0.05)
     return process.returncode, f"{err}Traceback: process {left} is left" if left else err
+
+
+def temporary(folder: Path) -> Path:
+    """Return the folder of temporary files of commands."""
+    path = folder / "tmp"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def emptied(folder: Path) -> None:
+    """Remove temporary files of killed processes, as the system does."""
+    for path in temporary(folder).iterdir():
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def living(folder: Path) -> list[str]:
@@ -218,10 +258,13 @@ def whole(path: Path) -> bool:
         ".html": lambda p: p.read_text().index("</html>"),
         ".json": lambda p: json.loads(p.read_text()),
         ".svg": ElementTree.parse,
-        "": lambda p: [file.read_bytes().rindex(b"%%EOF") for file in p.glob("*.pdf")],
+        ".png": lambda p: p.read_bytes().rindex(b"IEND"),
+        "": whole_folder,
     }
     try:
-        if path.suffix != ".npz":
+        if path.is_dir() and path.suffix:
+            load(path)
+        elif path.suffix != ".npz":
             readers[path.suffix](path)
         elif b"header" in path.read_bytes():
             load(path)
@@ -230,6 +273,23 @@ def whole(path: Path) -> bool:
     except Exception:
         return False
     return True
+
+
+def whole_folder(path: Path) -> None:
+    """Raise an error for a file that does not read as its kind."""
+    from pyarrow.parquet import read_table
+
+    from louvain_um.gpu.runtime.compile_cache import parse
+
+    for file in path.rglob("*.pdf"):
+        file.read_bytes().rindex(b"%%EOF")
+    for file in path.rglob("*.image"):
+        assert parse(file.read_bytes())
+    for file in path.rglob("*.nb[ic]"):
+        content = file.read_bytes()
+        assert hashlib.sha256(content[32:]).digest() == content[:32]
+    for file in path.glob("*.parquet"):
+        assert read_table(file).num_rows
 
 
 def judge(
@@ -246,9 +306,10 @@ def judge(
     if "SystemError" in err:
         return err[-500:]
     left = sorted(p.name for p in out.parent.iterdir() if p.name != out.name)
+    left += [p.name for p in temporary(out.parents[1]).iterdir()]
     if left and number != signal.SIGKILL:
         return f"left {left}"
-    if name in FOLDERS or not out.exists():
+    if not out.exists():
         return "" if old is None else "the old file is gone"
     if old is not None and out.read_bytes() == old:
         return ""
@@ -258,10 +319,12 @@ def judge(
 def resumed(name: str, words: list[str], folder: Path, out: Path, start: Start) -> str:
     """Repeat a command that was killed; return what is wrong, "" if it finishes."""
     force = [] if name in FOLDERS else ["--force"]
+    emptied(folder)
     code, err = start([*words, *force], folder, None, 0)
     if code:
         return f"cannot be repeated: {err[-500:]}"
-    left = [path.name for path in out.parent.rglob(".*") if path.name.endswith(".part")]
+    left = [path.name for path in out.parent.rglob("*") if path.name.endswith(".part")]
+    left += [path.name for path in temporary(folder).iterdir()]
     if left:
         return f"still left {left}"
     if name != "sweep":
@@ -280,13 +343,17 @@ def kill(
         str(out) if word.startswith("OUT") else places.get(word, word)
         for word in COMMANDS[name].split()
     ]
+    variables = {k: v.replace("OUT", str(out)) for k, v in VARIABLES.get(name, {}).items()}
+    os.environ.update(variables)
     outcome = Outcome()
     old = None
     for start, count in ((run, fresh), (forked, moments - fresh)):
         if not count:
             continue
-        seconds = 0.0
-        for turn in range(3):  # the first compiles, or imports
+        seconds = LASTING.get(name, 0.0)
+        if name in LASTING:
+            out.mkdir(parents=True)
+        for turn in () if name in LASTING else range(3):  # the first compiles, or imports
             shutil.rmtree(out.parent, ignore_errors=True)
             out.parent.mkdir()
             begin = time.monotonic()
@@ -299,8 +366,10 @@ def kill(
             assert code == 0, err
         old = out.read_bytes() if name == "replace" else None
         for moment in range(count):
-            shutil.rmtree(out.parent)
-            out.parent.mkdir()
+            emptied(folder)
+            if name not in LASTING:
+                shutil.rmtree(out.parent)
+                out.parent.mkdir()
             if old is not None:
                 out.write_bytes(old)
             number = SIGNALS[moment % len(SIGNALS)]
@@ -309,7 +378,7 @@ def kill(
             early = when < (START_SECONDS if start is run else FORK_SECONDS)
             problem = judge(name, code, err, number, early, out, old)
             again = name in FOLDERS or ("OUT" in COMMANDS[name] and number == signal.SIGKILL)
-            if not problem and again and moment % 8 < 4:
+            if not problem and again and name not in LASTING and moment % 8 < 4:
                 problem = resumed(name, words, folder, out, start)
             outcome.moments += 1
             outcome.endings["ended before" if code == 0 else number.name] += 1
@@ -317,6 +386,8 @@ def kill(
                 kind = "forked, " * (start is forked)
                 outcome.problems.append(f"{kind}{number.name} after {when:.3f} s: {problem}")
                 print(f"{name}: {outcome.problems[-1]}", flush=True)
+    for variable in variables:
+        del os.environ[variable]
     return outcome
 
 
@@ -347,7 +418,9 @@ def inputs(folder: Path) -> dict[str, str]:
     ends = graph.targets[:2000].reshape(-1, 2).tolist()
     lines = (f"{u} {v} {time}" for time, (u, v) in enumerate(ends))
     (folder / "timed.txt").write_text("\n".join(lines))
-    files = {"GRAPH": "g.csv", "LABELS": "labels.npz", "SESSION": "session.npz",
+    if shutil.which("gcc"):
+        VARIABLES["attach"] = dict(made_in(folder).variables.items() - os.environ.items())
+    files = {"APP": "app", "GRAPH": "g.csv", "LABELS": "labels.npz", "SESSION": "session.npz",
              "TIMED": "timed.txt"}  # fmt: skip
     return {word: str(folder / name) for word, name in files.items()}
 
@@ -360,7 +433,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    sys.path.insert(0, str(HERE.parent))
     os.environ["LOUVAIN_UM_THREADS"] = "2"
     results, bad = {}, 0
     with tempfile.TemporaryDirectory() as folder:

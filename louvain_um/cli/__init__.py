@@ -7,6 +7,10 @@ functions, so that ``--help`` stays fast.
 from __future__ import annotations
 
 import gc
+import os
+import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -125,6 +129,13 @@ def main() -> None:
         run()
     except KeyboardInterrupt as error:  # before signals were handled, or while one was reported
         raise SystemExit(report_error(error)) from None
+    except SystemExit as end:
+        if handler.first is not None and threading.active_count() > 1:
+            # Python would wait for threads, such as one that compiles, and nothing stops those.
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+            os._exit(int(end.code or 0))
+        raise
     finally:
         handler.remove()
         # At exit, the garbage collector would look at all objects again, for a tenth of a second.

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import Final
 
@@ -87,6 +88,8 @@ def made_once(path: Path, in_haste: Callable[[], bool] = lambda: False) -> Itera
         if held:
             with suppress(OSError):  # the disk may be full
                 os.pwrite(descriptor, b"%-20d" % os.getpid(), 0)
+                for part in path.parent.glob(f"{escape(path.stem)}.*.part"):
+                    part.unlink()  # of a process that was killed
         yield
     finally:
         if held:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,14 +71,17 @@ def warmup(
         )
     if into is not None and architecture is None:
         raise OptionError(remedy="--into needs --architecture, such as 90")
-    since = time.perf_counter()
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+    since, compiling = time.perf_counter(), images(architecture, into)
+    pool, children = ThreadPoolExecutor(os.cpu_count()), list[subprocess.Popen[str]]()
+    with TemporaryDirectory() as folder:
         for name, text in FILES.items():
             Path(folder, name).write_text(text, encoding="utf-8")
-        work: list[Callable[[], object]] = [
-            partial(run, command.split(), folder) for command in COMMANDS if into is None
+        commands = [
+            pool.submit(run, command.split(), folder, children)
+            for command in COMMANDS
+            if into is None
         ]
-        jobs = [pool.submit(job) for job in work + images(architecture, into)]
+        jobs: list[Future[Any]] = [*commands, *map(pool.submit, compiling)]
         try:
             with counted_steps(quiet=quiet) as step:
                 step(0, len(jobs), "compiling")
@@ -86,19 +89,25 @@ def warmup(
                     job.result()
                     step(done, len(jobs), "compiling")
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(command.done() for command in commands):  # after an error or a signal
+                while children:
+                    children.pop().kill()
+                time.sleep(0.01)
     if not quiet:
         echo(f"compiled in {time.perf_counter() - since:.0f} s")
 
 
-def run(command: Sequence[str], folder: str) -> None:
-    """Run a command of this program in a folder."""
-    done = subprocess.run(
+def run(command: Sequence[str], folder: str, children: list[subprocess.Popen[str]]) -> None:
+    """Run a command of this program in a folder, in a process that is listed."""
+    with subprocess.Popen(
         [sys.executable, "-m", "louvain_um", *command, "--quiet"],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise LouvainUmError(f"louvain-um {' '.join(command)} failed: {done.stderr.strip()}")
+        cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        children.append(child)
+        _, said = child.communicate()
+    if child.returncode:
+        raise LouvainUmError(f"louvain-um {' '.join(command)} failed: {said.strip()}")
 
 
 def images(architecture: int | None, into: Path | None) -> list[Callable[[], object]]:

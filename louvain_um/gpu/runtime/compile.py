@@ -131,10 +131,13 @@ class Kernels:
 
             observer(Event(kind="start", phase="compile"))
             # NVRTC releases the GIL, so that threads compile side by side.
-            with ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1)) as pool:
+            pool = ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1))
+            try:
                 made = pool.map(lambda i: cached_image(*jobs[i]), missing)
                 for i, image in zip(missing, made, strict=True):
                     images[i] = image
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for them
             observer(Event(kind="end", phase="compile"))
         return [image for image in images if image is not None]
 

@@ -36,7 +36,11 @@ def stand_in(tmp_path_factory):
     compiler = shutil.which("gcc")
     if not compiler:
         pytest.skip("needs gcc")
-    folder = tmp_path_factory.mktemp("stand-in")
+    return made_in(tmp_path_factory.mktemp("stand-in"), compiler)
+
+
+def made_in(folder, compiler="gcc"):
+    """Compile the stand-in in a folder."""
     driver, program = folder / "libcuda.so.1", folder / "app"
     shared = ["-shared", "-fPIC", "-pthread", "-Wl,-soname,libcuda.so.1"]
     for command in (
