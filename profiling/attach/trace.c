@@ -2,7 +2,7 @@
 
    Preloaded (LD_PRELOAD), the library's versions of the driver's functions that load modules are what a program and the
    runtimes in it find: by linking, by `dlsym`, by `cuGetProcAddress`. What such a function is given goes to the command
-   that started the program, which answers with instrumented PTX, or with nothing. Code that the driver refuses is left out, and the
+   that started the program, which answers with instrumented PTX, or with nothing. Where the driver refuses that, the
    original is loaded.
 
    Instrumented code reads a block of constants in its own module: where the counters are, and which of their rows
@@ -26,7 +26,8 @@ _Static_assert(sizeof(block) == 128 + 32 * RANGES, "the block of constants");
 
 static struct {
   int (*current)(void **), (*make_current)(void *), (*synchronize)(void), (*capture_mode)(int *);
-  int (*alloc)(u64 *, size_t), (*set)(u64, unsigned char, size_t), (*up)(u64, const void *, size_t), (*down)(void *, u64, size_t);
+  int (*alloc)(u64 *, size_t), (*set)(u64, unsigned char, size_t);
+  int (*up)(u64, const void *, size_t), (*down)(void *, u64, size_t);
   int (*load)(void **, const void *), (*unload)(void *), (*function)(void **, void *, const char *);
   int (*module_global)(u64 *, size_t *, void *, const char *), (*library_global)(u64 *, size_t *, void *, const char *);
   int (*launch)(void *, u32, u32, u32, u32, u32, u32, u32, void *, void **, void **);
@@ -82,7 +83,8 @@ static u32 describe(block *b, u64 cells) {
     node *n = ranges[i];
     if (n->bytes < least || !(n->counted || (n->counted = counters_of(n)))) continue;
     u32 k = n->counted - 1;
-    b->ranges[++b->many] = (counted_range){n->address, n->bytes, counted[k].row, counted[k].shift, counted[k].copies - 1, counted[k].rows};
+    b->ranges[++b->many] = (counted_range){.start = n->address, .bytes = n->bytes, .row = counted[k].row,
+                                           .shift = counted[k].shift, .copies = counted[k].copies - 1, .rows = counted[k].rows};
   }
   u32 seen = ranges_version;
   pthread_mutex_unlock(&lock);
@@ -174,9 +176,9 @@ static void count_here(void) {
     for (u32 i = 0; i < many_modules; i++) {
       u64 address = 0;
       size_t bytes = 0;
-      int status = modules[i].context ? modules[i].context != context || cu.module_global(&address, &bytes, modules[i].handle, TRACE_SYMBOL)
-                                      : cu.library_global(&address, &bytes, modules[i].handle, TRACE_SYMBOL);
-      if (!status && bytes == sizeof b) cu.up(address, &b, sizeof b);
+      if (modules[i].context && modules[i].context != context) continue;
+      int (*find)(u64 *, size_t *, void *, const char *) = modules[i].context ? cu.module_global : cu.library_global;
+      if (!find(&address, &bytes, modules[i].handle, TRACE_SYMBOL) && bytes == sizeof b) cu.up(address, &b, sizeof b);
     }
     contexts[at].version = seen, contexts[at].loads = loads;
     cu.capture_mode(&mode);
@@ -205,8 +207,10 @@ static void write_counts(void) {
   pthread_mutex_lock(&lock);
   for (u32 i = 0; i < many_counted; i++)
     append((slot){.kind = COUNTED, .a = counted[i].address, .b = counted[i].bytes, .c = counted[i].copies,
-                  .d = counted[i].stack, .e = counted[i].slot, .f = counted[i].row, .g = counted[i].rows, .h = counted[i].shift}, NULL, 0);
-  append((slot){.kind = COUNTS, .a = bins_begin + clock_ahead, .b = next_row, .d = bin_shift, .e = BINS, .f = status, .g = uncounted}, NULL, 0);
+                  .d = counted[i].stack, .e = counted[i].slot, .f = counted[i].row, .g = counted[i].rows,
+                  .h = counted[i].shift}, NULL, 0);
+  append((slot){.kind = COUNTS, .a = bins_begin + clock_ahead, .b = next_row, .d = bin_shift, .e = BINS, .f = status,
+                .g = uncounted}, NULL, 0);
   pthread_mutex_unlock(&lock);
 }
 
@@ -252,7 +256,8 @@ static void *finished(char *text, size_t bytes) {
   void *state, *code = NULL, *kept = NULL;
   size_t size = 0;
   if (cu.link_begin(0, NULL, NULL, &state)) return NULL;
-  if (!cu.link_add(state, 1, text, bytes + 1, "traced", 0, NULL, NULL) && !cu.link_end(state, &code, &size) && (kept = malloc(size)))
+  if (!cu.link_add(state, 1, text, bytes + 1, "traced", 0, NULL, NULL) && !cu.link_end(state, &code, &size) &&
+      (kept = malloc(size)))
     memcpy(kept, code, size);
   cu.link_drop(state);
   return kept;
@@ -261,7 +266,8 @@ static void *finished(char *text, size_t bytes) {
 /* Return what to load in place of an image; its own is NULL for none. */
 static answer answered(const void *image) {
   answer found = {NULL, 0};
-  u64 bytes = trace_path && image && !stopped && !inside && !counted_out && many_modules < MODULES ? image_bytes(&image) : 0;
+  int wanted = trace_path && image && !stopped && !inside && !counted_out && many_modules < MODULES;
+  u64 bytes = wanted ? image_bytes(&image) : 0;
   u32 head[3] = {TRACE_QUESTION, bytes, 0}, reply[2];
   int major = 0, minor = 0, was_inside = inside, to;
   void *context = NULL;
@@ -363,16 +369,18 @@ int cuModuleLoad(void **to, const char *path) {
   return done ? 0 : PASS(LOAD_FILE, (void **, const char *), to, path);
 }
 
-int cuLibraryLoadData(void **to, image of, int *jit, void **jit_values, u32 many_jit, int *options, void **values, u32 many) {
-  typedef int load(void **, image, int *, void **, u32, int *, void **, u32);
+typedef int load(void **, image, int *, void **, u32, int *, void **, u32);
+
+int cuLibraryLoadData(void **to, image of, int *jit, void **jit_values, u32 many_jit, int *options, void **values,
+                      u32 many) {
   load *plain = (load *)original(LIBRARY_DATA);
   answer a = answered(of);
   if (a.image && plain && !loaded(to, 1, a, plain(to, a.image, NULL, NULL, 0, options, values, many))) return 0;
   return plain ? plain(to, of, jit, jit_values, many_jit, options, values, many) : ABSENT;
 }
 
-int cuLibraryLoadFromFile(void **to, const char *path, int *jit, void **jit_values, u32 many_jit, int *options, void **values, u32 many) {
-  typedef int load(void **, image, int *, void **, u32, int *, void **, u32);
+int cuLibraryLoadFromFile(void **to, const char *path, int *jit, void **jit_values, u32 many_jit, int *options,
+                          void **values, u32 many) {
   load *plain = (load *)original(LIBRARY_DATA), *from_file = (load *)original(LIBRARY_FILE);
   void *data = content(path);
   answer a = answered(data);
@@ -402,14 +410,14 @@ int cuGetProcAddress_v2(const char *name, void **function, int version, u64 flag
 }
 
 static void *exchange(const char *name) {
-  static void *const ours[] = {cuGetProcAddress, cuGetProcAddress_v2, cuModuleLoadData, cuModuleLoadDataEx, cuModuleLoadFatBinary,
-                               cuModuleLoad, cuLibraryLoadData, cuLibraryLoadFromFile};
+  static void *const ours[] = {cuGetProcAddress, cuGetProcAddress_v2, cuModuleLoadData, cuModuleLoadDataEx,
+                               cuModuleLoadFatBinary, cuModuleLoad, cuLibraryLoadData, cuLibraryLoadFromFile};
   for (int i = 0; i < EXCHANGED; i++)
     if (!strcmp(name, exchanged[i])) return original(i) ? ours[i] : NULL;
   return NULL;
 }
 
-/* All other names are left to the linker by a jump, which keeps it the caller's question: RTLD_NEXT depends on that. */
+/* All other names are left to the linker by a jump, with the caller's address to return to: RTLD_NEXT depends on it. */
 void *dlsym(void *restrict library, const char *restrict name) {
   void *ours = name[0] == 'c' && name[1] == 'u' ? exchange(name) : NULL;
   return ours ? ours : linker()(library, name);
@@ -426,7 +434,8 @@ static void prepare_tracing(void) {
     {&cu.load, "cuModuleLoadData"}, {&cu.unload, "cuModuleUnload"}, {&cu.function, "cuModuleGetFunction"},
     {&cu.module_global, "cuModuleGetGlobal_v2"}, {&cu.launch, "cuLaunchKernel"}, {&cu.attribute, "cuDeviceGetAttribute"},
     {&cu.link_begin, "cuLinkCreate_v2"}, {&cu.link_add, "cuLinkAddData_v2"}, {&cu.link_end, "cuLinkComplete"},
-    {&cu.link_drop, "cuLinkDestroy"}, {&cu.library_global, "cuLibraryGetGlobal"}, {&cu.capture_mode, "cuThreadExchangeStreamCaptureMode"},
+    {&cu.link_drop, "cuLinkDestroy"}, {&cu.library_global, "cuLibraryGetGlobal"},
+    {&cu.capture_mode, "cuThreadExchangeStreamCaptureMode"},
   };
   int missing = !driver || !path;
   for (int i = 0; !missing && i < (int)(sizeof wanted / sizeof *wanted); i++) {
