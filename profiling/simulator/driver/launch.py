@@ -6,7 +6,7 @@ import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import note_use
-from louvain_um.profiling.simulator.driver.residency import advice_of, choose
+from louvain_um.profiling.simulator.driver.residency import FAULT, advice_of, choose
 from louvain_um.profiling.simulator.driver.service import (
     accesses_of,
     count_remote,
@@ -292,7 +292,7 @@ def run_host(s, first, length, ways, cursor):
                             pin,
                             not writes,
                             coherent,
-                            False,
+                            FAULT,
                         )
                         & c.ON_GPU
                     )

@@ -23,6 +23,12 @@ DISABLED = 0
 UNSET = 1
 ENABLED = 2
 
+FAULT = 0
+COUNTERS = 1
+FOREIGN = 2
+"""Causes of a choice: a fault, a notification of access counters, a fault of another process, which
+no trace has."""
+
 
 @inlined
 def advice_of(bits):
@@ -33,11 +39,11 @@ def advice_of(bits):
 
 
 @inlined
-def choose(processor, bits, advice, pin, reads, coherent, counted):
+def choose(processor, bits, advice, pin, reads, coherent, cause):
     """Return where a page goes that a processor accesses; the first matching rule wins.
 
-    From elsewhere, it is mapped over the bus. `pin` is where a thrashing page is pinned, `counted`
-    whether access counters ask, which count as readers.
+    From elsewhere, it is mapped over the bus. `pin` is where a thrashing page is pinned. Access
+    counters count as readers.
     """
     where = bits & c.ANYWHERE
     duplicated = where == c.BOTH and advice.duplicates != DISABLED and pin == 0
@@ -54,6 +60,7 @@ def choose(processor, bits, advice, pin, reads, coherent, counted):
         return preferred if preferred != 0 else processor
     if where & processor:
         return processor
-    if advice.accessed_by & processor and reaches and where != c.ON_OTHER and not counted:
+    stays = advice.accessed_by & processor != 0 or cause == FOREIGN
+    if stays and reaches and where != c.ON_OTHER and cause != COUNTERS:
         return where
     return preferred if preferred != 0 else processor

@@ -14,7 +14,13 @@ from louvain_um.profiling.simulator.driver.migration import (
     put_on_host,
 )
 from louvain_um.profiling.simulator.driver.prefetcher import add_neighbours
-from louvain_um.profiling.simulator.driver.residency import DUPLICATE, advice_of, choose
+from louvain_um.profiling.simulator.driver.residency import (
+    COUNTERS,
+    DUPLICATE,
+    FAULT,
+    advice_of,
+    choose,
+)
 from louvain_um.profiling.simulator.driver.state import (
     compiled,
     emit,
@@ -129,7 +135,7 @@ def serve_block(s, block, low, high):
             napping += 1
             continue
         choice = choose(
-            c.ON_GPU, s.pages[page], advice_of(advice), found, not writes, coherent, False
+            c.ON_GPU, s.pages[page], advice_of(advice), found, not writes, coherent, FAULT
         )
         if choice & c.ON_GPU:
             first, end = host_page(s, row, page)
@@ -228,7 +234,7 @@ def serve_host(s, block, page, writes):
             found = advised(s, block, page, c.ON_HOST)
     coherent = s.switches[c.COHERENT] != 0
     choice = choose(
-        c.ON_HOST, s.pages[page], advice_of(row[c.ADVICE]), found, not writes, coherent, False
+        c.ON_HOST, s.pages[page], advice_of(row[c.ADVICE]), found, not writes, coherent, FAULT
     )
     if choice & c.ON_GPU:  # which the host reaches in place
         s.want[page - base] = c.BROUGHT
@@ -313,7 +319,8 @@ def want_counted(s, block, page, regions, whole):
         pin = 0
         if s.switches[c.DETECT_THRASHING]:
             pin = s.thrash[each, PINNED_ON]
-        if choose(c.ON_GPU, bits, advice_of(row[c.ADVICE]), pin, True, coherent, True) & c.ON_GPU:
+        found = choose(c.ON_GPU, bits, advice_of(row[c.ADVICE]), pin, True, coherent, COUNTERS)
+        if found & c.ON_GPU:
             s.want[each - base] = c.FAULTED
 
 

@@ -19,9 +19,12 @@ from louvain_um.profiling.simulator.driver import (
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver import thrashing as t
 from louvain_um.profiling.simulator.driver.residency import (
+    COUNTERS,
     DISABLED,
     DUPLICATE,
     ENABLED,
+    FAULT,
+    FOREIGN,
     UNSET,
     PageAdvice,
 )
@@ -32,11 +35,12 @@ PROCESSORS = {0: c.ON_HOST, 1: c.ON_GPU, 2: c.ON_OTHER, None: 0}
 NUMBERS = {processor: number for number, processor in PROCESSORS.items()}
 NAMES = {"host": c.ON_HOST, "gpu": c.ON_GPU, None: 0}
 PREFERS = {c.ON_HOST: c.PREFERS_HOST, c.ON_GPU: c.PREFERS_GPU, 0: 0}
+CAUSES = {"fault": FAULT, "counters": COUNTERS, "fault of another process": FOREIGN}
 DUPLICATION = {"disabled": DISABLED, "unset": UNSET, "enabled": ENABLED}
 SERVICE_NS = 20_000
 
 # The cases that are not left out; see the table of conformance.
-RESIDENCY = 235
+RESIDENCY = 237
 PREFETCH = 179
 
 
@@ -94,15 +98,13 @@ def test_pages_are_where_the_driver_has_them_after_a_fault():
     wrong, tried = [], 0
     for case in cases("residency"):
         topology, on, processor, access, preferred, by, duplication, pin, cause, *expected = case
-        if cause == "fault of another process":
-            continue  # see the table of conformance
         tried += 1
         advice = PageAdvice(
             PROCESSORS[preferred], sum(PROCESSORS[each] for each in by), DUPLICATION[duplication]
         )
         outcome = driver.choose(
             PROCESSORS[processor], sum(PROCESSORS[each] for each in on), advice, PROCESSORS[pin],
-            access in ("read", "prefetch"), topology == "coherent", cause == "counters",
+            access in ("read", "prefetch"), topology == "coherent", CAUSES[cause],
         )  # fmt: skip
         found = [NUMBERS[outcome & c.ANYWHERE], int(outcome & DUPLICATE != 0)]
         if found != expected:
