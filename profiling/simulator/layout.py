@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -66,10 +67,12 @@ class Layout:
     def parts(self, array: int, pages: int) -> Iterator[AdvisedRange]:
         """Yield the ranges of an array of `pages` pages by advice."""
         begin = int(self.starts[array])
-        for part in self.ranges:
+        at = bisect_right(self.ranges, begin, key=lambda part: part.end)
+        for part in self.ranges[at:]:
             first, end = max(part.first, begin), min(part.end, begin + pages)
-            if first < end:
-                yield replace(part, array=array, first=first, end=end)
+            if first >= end:
+                break
+            yield AdvisedRange(array, first, end, part.advice, part.prefetched)
 
     def address(self, array: int) -> int:
         """Return the address at which an array begins."""

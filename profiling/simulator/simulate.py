@@ -267,7 +267,7 @@ class Replay:
         if step.compute_seconds is not None:
             s.per_access[:, c.LOCAL] = 0.0
         before = s.totals.copy()
-        if not again:
+        if self.record and not again:
             self._note(Kind.KERNEL, _NO_PAGE, 0, t.touches)
         self._touch(t, arrivals(t, step.chain, self.machine))
         s.per_access[:, c.LOCAL] = local
@@ -275,11 +275,12 @@ class Replay:
             s.clock[c.COMPUTED] = step.compute_seconds * 1e9
             s.costs[c.COMPUTE] += step.compute_seconds * 1e9
         computed, remote = float(s.clock[c.COMPUTED]), float(s.clock[c.READ_REMOTELY])
-        for array, row in enumerate(s.totals - before):
-            if row[c.T_REMOTE_BYTES]:
-                count = int(row[c.T_REMOTE_ACCESSES] + row[c.T_REMOTE_ATOMICS])
-                page = int(self.layout.starts[array])
-                self._note(Kind.REMOTE_ACCESS, page, int(row[c.T_REMOTE_BYTES]), count)
+        grown = s.totals - before
+        for array in np.flatnonzero(grown[:, c.T_REMOTE_BYTES]).tolist() if self.record else ():
+            row = grown[array]
+            count = int(row[c.T_REMOTE_ACCESSES] + row[c.T_REMOTE_ATOMICS])
+            page = int(self.layout.starts[array])
+            self._note(Kind.REMOTE_ACCESS, page, int(row[c.T_REMOTE_BYTES]), count)
         hidden = float(s.rates[c.SHARE_HIDDEN]) * min(computed, remote)
         spend(s, c.STEPS, max(0.0, step.chain * self.machine.step_seconds * 1e9 - computed))
         s.costs[c.HIDDEN] += hidden

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -43,6 +44,10 @@ KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", 
 """Columns that identify a point; `setup` is a digest of everything that no other column shows."""
 
 
+SYNC_SECONDS: Final = 1.0
+"""Finished points of so many seconds may be lost if the machine, not the process, stops."""
+
+
 class SweepFolder:
     """Finished points of a sweep, in a folder that one process at a time writes to."""
 
@@ -65,6 +70,7 @@ class SweepFolder:
             )
         if force:
             self.file.truncate(0)
+        self.next_sync = 0.0
         self.points = self._read()
 
     def __enter__(self) -> SweepFolder:
@@ -110,7 +116,9 @@ class SweepFolder:
         with appending(self.folder / POINTS):
             self.file.write(json.dumps(point) + "\n")
             self.file.flush()
-            os.fsync(self.file.fileno())
+            if time.monotonic() >= self.next_sync:
+                os.fsync(self.file.fileno())
+                self.next_sync = time.monotonic() + SYNC_SECONDS
 
     def rows(self, keys: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of each table, of some points, in their order."""
