@@ -293,9 +293,11 @@ class Replay:
         Neighbouring runs of an array share a sample.
         """
         first = t.first + self.layout.starts[t.array]
+        if t.way.max(initial=0) < c.SCATTERED:
+            return self._rows(t, first, amount, slice(None))
         begin, alike = 0, (np.diff(t.array) == 0) & (np.diff(t.way) == 0) & t.scattered[1:]
-        starts = np.flatnonzero(np.append(True, ~alike)) if len(t) else np.empty(0, np.int64)
-        sums = np.add.reduceat(amount, starts) if len(t) else starts
+        starts = np.flatnonzero(np.append(True, ~alike))
+        sums = np.add.reduceat(amount, starts)
         for group in np.flatnonzero(t.scattered[starts] & (sums > 2 * SAMPLE)).tolist():
             at, total = int(starts[group]), int(sums[group])
             end = int(starts[group + 1]) if group + 1 < len(starts) else len(t)
@@ -306,7 +308,7 @@ class Replay:
             with self._standing_for((total - taken) / taken):
                 self._rows(t, first, sample, slice(at, end))
             begin = end
-        self._rows(t, first, amount, slice(begin, len(t)))
+        return self._rows(t, first, amount, slice(begin, len(t)))
 
     def _rows(
         self, t: Touches, first: NDArray[np.int64], amount: NDArray[np.int64], part: slice
