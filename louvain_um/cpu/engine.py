@@ -254,7 +254,9 @@ class CpuEngine:
 def start_next(level: CpuLevel, coarse: CpuLevel, grouping: Grouping) -> CpuLevel:
     """Return the next level with its masses and start; leave its map alone on this one."""
     masses: dict[str, Any] = grouping.masses
-    coarse = replace(coarse, **masses, start=grouping.start)
+    for name, array in masses.items():
+        setattr(coarse, name, array)
+    coarse.start = grouping.start
     # Levels stay alive until the end of the cycle; keep only what the result needs.
     level.numbers, level.labels = grouping.numbers, EMPTY_U32
     level.totals, level.second_totals, level.refined = EMPTY_I64, EMPTY_I64, None

@@ -14,7 +14,7 @@ after the first pass.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -126,6 +126,12 @@ def add(keys, sums, used, names, loads, count, bits, n_used):
 EMPTY_I64 = np.zeros(0, np.int64)
 EMPTY_U32 = np.zeros(0, np.uint32)
 EMPTY_U8 = np.zeros(0, np.uint8)
+KEPT_BYTES: Final = 1 << 20
+"""Hash tables of at most so many bytes stay for the next phases: small levels have many of them."""
+
+LEAST_ROW: Final = 1 << LEAST_BITS
+"""Neighbours that tables have room for, at least, so that they suit all small levels."""
+
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -133,7 +139,7 @@ I64 = NDArray[np.int64]
 
 def max_degree(offsets: I64) -> int:
     """Return the largest number of arcs of a vertex."""
-    return int(np.diff(offsets).max(initial=0))
+    return int((offsets[1:] - offsets[:-1]).max(initial=0))
 
 
 @dataclass(slots=True)
@@ -146,6 +152,7 @@ class Host:
     memory: HostAllocator
     shows: bool = True
     problem: Problem = field(init=False)
+    kept: NeighbourTable | None = field(init=False, default=None)
 
     def weights(self, arcs: int) -> U32 | I64:
         """Return an array for weights, of one type at every level so that Numba compiles once."""
@@ -156,23 +163,38 @@ class Host:
 
     def tables(self, level: CpuLevel, distinct: int) -> NeighbourTable:
         """Return hash tables for `distinct` communities, one row per thread."""
-        shape = (self.threads, -1)
+        slots, row = slots_for(distinct), max(level.max_degree + 1, LEAST_ROW)
+        used, loads = max(distinct + 1, LEAST_ROW), row if len(level.weights) else 0
+        sizes = dict(zip(NeighbourTable._fields, (slots, slots, used, row, loads), strict=True))
+        kept, dtype = self.kept, level.weights.dtype
+        if kept is not None:
+            fits = all(
+                array.shape[1] >= size for array, size in zip(kept, sizes.values(), strict=True)
+            )
+            if fits and kept.loads.dtype == dtype:
+                # Of unweighted rows there are none.
+                return kept if loads else kept._replace(loads=np.empty((self.threads, 0), dtype))
+            self.free_tables(0)
 
-        def table(name: str, items: int, dtype: DTypeLike) -> Any:
-            size = self.threads * items
-            return self.memory.empty(f"tally_{name}", "hash", size, dtype).reshape(shape)
+        def table(name: str, dtype: DTypeLike) -> Any:
+            size = self.threads * sizes[name]
+            return self.memory.empty(f"tally_{name}", "hash", size, dtype).reshape(self.threads, -1)
 
-        slots = slots_for(distinct)
-        keys, sums = table("keys", slots, np.uint32), table("sums", slots, np.int64)
-        keys[:] = EMPTY
-        names = table("names", level.max_degree + 1, np.uint32)
-        weighted = len(level.weights) > 0
-        loads = table("loads", level.max_degree + 1 if weighted else 0, level.weights.dtype)
-        return NeighbourTable(keys, sums, table("used", distinct + 1, np.uint32), names, loads)
+        self.kept = NeighbourTable(
+            keys=table("keys", np.uint32),
+            sums=table("sums", np.int64),
+            used=table("used", np.uint32),
+            names=table("names", np.uint32),
+            loads=table("loads", dtype),
+        )
+        self.kept.keys[:] = EMPTY
+        return self.kept
 
-    def free_tables(self) -> None:
-        """Free the hash tables."""
-        self.memory.free(*(f"tally_{name}" for name in NeighbourTable._fields))
+    def free_tables(self, most: int = KEPT_BYTES) -> None:
+        """Free the hash tables, which are empty again, unless they take at most so many bytes."""
+        if self.kept is not None and sum(array.nbytes for array in self.kept) > most:
+            self.memory.free(*(f"tally_{name}" for name in NeighbourTable._fields))
+            self.kept = None
 
     def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **step: Any) -> None:
         """Show the observer the arrays of a step, unless rows lie in other processes, too."""
