@@ -149,6 +149,9 @@ PAGEABLE_BY_HOST_TABLES: Final = 100
 COUNTS: Final = {"device": 1 << 28, "atomic": 1 << 26, "host_mapped": 1 << 24, "pinned": 1 << 23}
 """Random accesses of a measurement: some 10 to 100 ms each on an H200."""
 
+REACHED: Final = 0.5
+"""Share of the full rate from which larger arrays count as read at that rate."""
+
 FIRST_TOUCHES: Final = 3
 """First touches of each kind; their median is used."""
 
@@ -250,7 +253,7 @@ def _assumed(name: str, found: Mapping[str, float], refusal: str | None) -> dict
         return {"evict_to_host": found["prefetch_to_host"], "notes": notes}
     stand_in = machine_for(name)
     reason = refusal.split(";")[0]
-    missing = [item for item in stand_in.to_dict() if item not in found]
+    missing = [x for x in stand_in.to_dict() if x not in found and not x.startswith("pinned")]
     return {item: getattr(stand_in, item) for item in missing} | {
         "notes": dict.fromkeys(missing, f"assumed, from {stand_in.name}: {reason}")
         | {item: f"measured on page-locked memory: {reason}" for item in found if "remote" in item}
@@ -287,7 +290,11 @@ class _Bench:
                     "copy_to_host": self.size / self.probes.copy(there, here, self.size),
                 }
             self.copying = found["copy_to_device"]
-            return found | {"pinned_random_rate": self.rate("pinned", self.probes.gather, there)}
+            rates = {
+                nbytes: COUNTS["pinned"] / self.probes.gather(there, nbytes, COUNTS["pinned"])
+                for nbytes in (self.size // 4, self.size // 4 * 3, self.size)
+            }
+            return found | {"pinned_random_rate": rates[self.size]} | fit_reach(rates)
 
     def in_place(self, kind: Literal["host_mapped", "pinned"]) -> dict[str, float]:
         with self.arena(kind) as at:
@@ -385,6 +392,19 @@ class _Bench:
         finally:
             cuda_calls.synchronize()
             guard.release(address)
+
+
+def fit_reach(rates: Mapping[int, float]) -> dict[str, float]:
+    """Return the reach and the rate beyond it that explain rates of three sizes, the least first.
+
+    Of more bytes than a device reaches at full rate, each takes the time of the slower rate.
+    """
+    (_, full), (middle, more), (size, most) = sorted(rates.items())
+    missed = (size - middle) / (size / most - middle / more) if most < more else full
+    reach = int(size * (1 / missed - 1 / most) / (1 / missed - 1 / full)) if missed < full else 0
+    if missed >= REACHED * full or reach <= 0:
+        return {}
+    return {"pinned_reach_bytes": reach, "pinned_missed_rate": missed}
 
 
 Touch = tuple[int, int, float]

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 
-WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes", "host_page_bytes")
+WHOLE = (
+    "memory_bytes", "faults_in_flight", "cache_bytes", "host_page_bytes", "pinned_reach_bytes",
+)  # fmt: skip
 """Figures without a fraction."""
 
 MAYBE_NOTHING = (
-    "fault_wake_seconds", "prefetch_call_seconds",
+    "fault_wake_seconds", "prefetch_call_seconds", "pinned_reach_bytes", "pinned_missed_rate",
     "peer_bandwidth", "peer_copy_bandwidth", "peer_random_rate", "peer_atomic_rate",
 )  # fmt: skip
 """Figures that are 0 where others contain or stand for them."""
@@ -67,7 +69,13 @@ class Machine:
     remote_random_rate, remote_atomic_rate : float
         Random 4-byte reads/s and atomics/s on managed memory that stays on the host.
     pinned_random_rate : float
-        Random 4-byte reads/s on page-locked host memory.
+        Random 4-byte reads/s on page-locked host memory of 1 GiB.
+    pinned_reach_bytes : int
+        Bytes of page-locked host memory, and of pages, that are read at random as fast as managed
+        memory: the device keeps so many of their addresses at hand. 0 where nothing is known, and
+        `pinned_random_rate` counts whatever the size.
+    pinned_missed_rate : float
+        Random 4-byte reads/s of such memory beyond that.
     prefetch_to_device, prefetch_to_host, prefetch_duplicate : float
         Explicit prefetches, bytes/s; the last one of read-mostly memory, first time.
     migrate_to_device, evict_to_host : float
@@ -149,6 +157,8 @@ class Machine:
     cache_bytes: int = 50 << 20
     coherent: bool = False
     host_page_bytes: int = PAGE
+    pinned_reach_bytes: int = 0
+    pinned_missed_rate: float = 0.0
     peer_bandwidth: float = 0.0
     peer_copy_bandwidth: float = 0.0
     peer_random_rate: float = 0.0
@@ -178,6 +188,10 @@ class Machine:
                 )
         if not isinstance(self.name, str) or not self.name:
             raise OptionError(remedy="machine profile: name must be a text")
+        if bool(self.pinned_reach_bytes) != bool(self.pinned_missed_rate):
+            raise OptionError(
+                remedy="machine profile: pinned_reach_bytes and pinned_missed_rate go together"
+            )
         if not isinstance(self.coherent, bool):
             raise OptionError(remedy="machine profile: coherent must be true or false")
         if self.host_page_bytes.bit_count() != 1 or not PAGE <= self.host_page_bytes <= BLOCK:
@@ -230,6 +244,8 @@ class Machine:
             remote_write_bandwidth=self.peer_bandwidth or self.remote_write_bandwidth,
             remote_random_rate=self.peer_random_rate or self.remote_random_rate,
             pinned_random_rate=self.peer_random_rate or self.pinned_random_rate,
+            pinned_reach_bytes=0 if self.peer_random_rate else self.pinned_reach_bytes,
+            pinned_missed_rate=0.0 if self.peer_random_rate else self.pinned_missed_rate,
             remote_atomic_rate=self.peer_atomic_rate or self.remote_atomic_rate,
         )
 
@@ -246,6 +262,23 @@ class Machine:
         if placement.kind == "peer":
             return self.with_peer()
         return self if placement.kind == "split" or self.host is None else self.host
+
+    def random_rate(self, nbytes: float, *, pinned: bool) -> float:
+        """Return random 4-byte reads/s of so many bytes of the host, page-locked or managed.
+
+        Examples
+        --------
+        >>> from louvain_um.placement.machine.profiles import H200
+        >>> small, large = (H200.random_rate(size, pinned=True) for size in (1 << 29, 1 << 32))
+        >>> small == H200.remote_random_rate > 8 * large
+        True
+        """
+        if not pinned:
+            return self.remote_random_rate
+        if not self.pinned_reach_bytes:
+            return self.pinned_random_rate
+        near = min(1.0, self.pinned_reach_bytes / max(nbytes, 1))
+        return 1 / (near / self.remote_random_rate + (1 - near) / self.pinned_missed_rate)
 
     def refuse_peer(self, placements: Iterable[Placement]) -> None:
         """Raise `OptionError` if one is in another GPU's memory, and no such GPU is named.
@@ -269,6 +302,8 @@ class Machine:
         values["notes"] = dict(self.notes)
         if self.host_page_bytes == PAGE:  # as of profiles and sweeps without it
             del values["host_page_bytes"]
+        if not self.pinned_reach_bytes:
+            del values["pinned_reach_bytes"], values["pinned_missed_rate"]
         return values
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

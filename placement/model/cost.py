@@ -261,6 +261,7 @@ class Scales:
     adding: float = 1.0
     coming: float = 0.0
     low_scratch: bool = False
+    in_pages: bool = False
 
     def pieces(self, group: Group) -> float:
         """Return the factor for aggregation: blocks are merged, low scratch is reused more."""
@@ -324,14 +325,16 @@ def remote_seconds(
         return {}
     on_host = max(0.0, TAKEN - there) if array.holds_coarse_arcs else 1 - there
     machine = machine.at(placement)
-    pinned = placement.kind == "pinned"
-    reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
-    atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
     arcs = array.holds_input_arcs or array.holds_coarse_arcs
+    paged = scales.in_pages and (arcs or (array.role == "offsets" and array.level == 0))
+    paged = paged and machine.pinned_reach_bytes > 0
     found = dict[Stage, float]()
     for (stage, use), count in accesses_of(array, scales).items():
+        # Other stages take rows in the order of vertices, which are close together then.
+        pinned = placement.kind == "pinned" or (paged and stage == "aggregate")
+        reads = machine.random_rate(on_host * array.nbytes, pinned=pinned)
         if use == "atomic":
-            seconds = count / atomics
+            seconds = count / (machine.remote_atomic_rate * (reads / machine.remote_random_rate))
         elif use == "gather":
             seconds = count / reads
             if stage == "aggregate" and array.role == "offsets":

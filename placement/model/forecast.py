@@ -99,8 +99,12 @@ def forecast(
     machine, degree = work.machine, work.mean_degree
     in_blocks = [spec for spec in layout if spec.name in out_of_core]
     size, room = sum(spec.capacity for spec in in_blocks), sum(out_of_core.values())
-    scales = work.scales(arrays, coming=coming(layout, out_of_core), low_scratch=low_scratch)
-
+    scales = work.scales(
+        arrays,
+        coming=coming(layout, out_of_core),
+        low_scratch=low_scratch,
+        in_pages=limit is not None,
+    )
     later = Placement("device") if limit is None else _place_of_coarse_arcs(arrays, limit)
 
     def remote_of(array: ArraySpec) -> dict[Stage, float]:

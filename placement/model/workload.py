@@ -161,7 +161,12 @@ class Workload:
         return sum(sweeps(self.kind, self.method).values())
 
     def scales(
-        self, arrays: Sequence[ArraySpec], *, coming: float = 0.0, low_scratch: bool = False
+        self,
+        arrays: Sequence[ArraySpec],
+        *,
+        coming: float = 0.0,
+        low_scratch: bool = False,
+        in_pages: bool = False,
     ) -> Scales:
         """Return by how much accesses differ from what arrays declare; see `Scales`."""
         adding = self.kind.methods[self.method].cycles / CYCLES[self.method]
@@ -173,6 +178,7 @@ class Workload:
             adding=adding,
             coming=coming,
             low_scratch=low_scratch,
+            in_pages=in_pages,
         )
 
     def moving(self, arrays: Sequence[ArraySpec]) -> float:

@@ -249,7 +249,7 @@ def offloading(
     in_pages: bool = False,
 ) -> Policy:
     """Return a policy that moves pieces of arrays to the host until the rest fits."""
-    scales = work.scales(arrays)
+    scales = work.scales(arrays, in_pages=in_pages)
     left = {a.name: _Offloaded(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
     held = dict.fromkeys(STAGES, 0)
     for array in arrays:

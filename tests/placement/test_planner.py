@@ -170,6 +170,7 @@ def test_what_is_too_small_is_named_budget_or_device():
 def test_a_pinned_group_is_told_at_what_page_locked_memory_costs():
     def phi(kind):
         mine = Policy(name="mine", placements={"community": Placement(kind)})
-        return plan(mine).reasons["community"].phi
+        return plan(mine, machine=machine).reasons["community"].phi
 
+    machine = replace(H200, pinned_reach_bytes=1 << 20)
     assert phi("pinned") > 2 * phi("host_mapped")

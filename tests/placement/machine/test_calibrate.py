@@ -1,10 +1,17 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine import calibrate as module
-from louvain_um.placement.machine.calibrate import NARROW, WIDE, calibrate, fit_faults
+from louvain_um.placement.machine.calibrate import (
+    NARROW,
+    WIDE,
+    calibrate,
+    fit_faults,
+    fit_reach,
+)
 from louvain_um.placement.machine.machine import GIB
 from louvain_um.placement.machine.profiles import H200, load_machine
 
@@ -129,3 +136,13 @@ def test_its_kernels_compile():
     options = ("--std=c++17", "--gpu-architecture=sm_80")
     code = compile_source("probes.cu", source, {}, (), options).code
     assert all(name in code for name in (b"read_words", b"write_words", b"add_random"))
+
+
+def test_rates_of_three_sizes_tell_how_much_is_reached_at_full_rate():
+    measured = {256: 565e6, 768: 196e6, 1024: 111e6}
+    found = fit_reach({size << 20: rate for size, rate in measured.items()})
+    machine = replace(H200, **found, remote_random_rate=565e6)
+    for size, rate in measured.items():
+        assert machine.random_rate(size << 20, pinned=True) == pytest.approx(rate, rel=0.01)
+    assert not fit_reach({1 << 28: 5e8, 3 << 28: 4.9e8, 1 << 30: 4.8e8})
+    assert not fit_reach({1 << 28: 5e8, 3 << 28: 5.1e8, 1 << 30: 5e8})

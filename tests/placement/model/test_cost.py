@@ -9,6 +9,7 @@ from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.model import cost
 from louvain_um.placement.model.cost import (
     Estimate,
+    Scales,
     blocking_factor,
     launches,
     remote_seconds,
@@ -104,14 +105,32 @@ def test_what_is_on_the_device_costs_the_bus_nothing(kind):
     assert remote_seconds(stream(1e9), Placement(kind), H200, 40) == {}
 
 
-def test_a_split_costs_what_is_away_and_pinned_memory_is_slow_at_random():
+def test_a_split_costs_what_is_away_and_much_pinned_memory_is_slow_at_random():
     whole = remote_seconds(stream(1e9), HOST, H200, 40)["move"]
     assert remote_seconds(stream(1e9), Placement("split", 0.75), H200, 40)["move"] == pytest.approx(
         whole / 4
     )
     gathered = replace(stream(0), accesses={("move", "gather"): 1e9})
-    slow = remote_seconds(gathered, Placement("pinned"), H200, 40)["move"]
-    assert slow > 4 * remote_seconds(gathered, HOST, H200, 40)["move"]
+    usual = remote_seconds(gathered, HOST, H200, 40)["move"]
+    for size, least, most in ((1 << 27, 1, 1), (1 << 30, 8, 12)):
+        much = replace(gathered, size=size)
+        times = remote_seconds(much, Placement("pinned"), H200, 40)["move"] / usual
+        assert least <= times <= most
+
+
+def test_rows_in_pages_beyond_a_devices_reach_are_slow_by_community():
+    def more(stage, size, machine=H200):
+        uses = {(stage, "stream"): 1e9}
+        rows = replace(stream(0, name="targets.0", size=size), stages=(stage,), accesses=uses)
+        usual, paged = (
+            remote_seconds(rows, HOST, machine, 4, Scales(in_pages=pages))[stage]
+            for pages in (False, True)
+        )
+        return paged / usual
+
+    assert more("aggregate", 1 << 30) > 3
+    assert more("aggregate", 1 << 27) == more("move", 1 << 30) == 1
+    assert more("aggregate", 1 << 30, P4000) == 1
 
 
 def test_arrays_that_tell_nothing_are_taken_to_be_read_at_random():
