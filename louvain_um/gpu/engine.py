@@ -157,7 +157,7 @@ class GpuEngine:
         if self.early.begun:
             return
         # Read at most once per vertex.
-        self.begin_step(level, "refine", ["totals", level.lasting[2]])
+        self.begin_step(level, "refine", ["totals", level.lasting.start])
         self.launch_refinement(level)
 
     def launch_refinement(self, level: GpuLevel) -> None:
@@ -176,8 +176,7 @@ class GpuEngine:
         early, from_input = self.early.take(), self.from_input
         if level.refined is not None and not (early and early.at_once):
             # The next level's start is made of labels, in order; what this one began with is over.
-            labels, _, start = level.lasting
-            self.room.let_leave(labels, start)
+            self.room.let_leave(level.lasting.labels, level.lasting.start)
         from_input.path = [*from_input.path[: level.number], level]
         blocks = self.prepared.blocks if level.number == 0 else None
         rows = level
@@ -194,7 +193,7 @@ class GpuEngine:
         sum_masses(self.memory, level, coarse)
         if self.run.leiden:
             # The next level's start communities replace labels; maps are made of sub-communities.
-            self.memory.free(level.lasting[0])
+            self.memory.free(level.lasting.labels)
             level.labels = None
         self.current = coarse
         if not blocks:
@@ -241,7 +240,7 @@ class GpuEngine:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
         if level.number == 0:
             # Its start communities matter only while no later level is better.
-            self.memory.discard(level.lasting[2])
+            self.memory.discard(level.lasting.start)
             level.start = level.start_sums = None
             return
         give_back(self.memory, level)

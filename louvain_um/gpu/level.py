@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -59,6 +59,14 @@ class DeviceRun:
         return self.options.method == "leiden"
 
 
+class Lasting(NamedTuple):
+    """Names of the arrays that a level keeps until the end of its cycle."""
+
+    labels: str
+    refined: str
+    start: str
+
+
 @dataclass(slots=True)
 class GpuLevel:
     """A level; all arrays are CuPy's."""
@@ -109,9 +117,9 @@ class GpuLevel:
         return self.number > 0 and self.vertices <= JOINED
 
     @property
-    def lasting(self) -> list[str]:
+    def lasting(self) -> Lasting:
         """Names of the arrays that the level keeps until the end of its cycle."""
-        return [f"{name}.{self.cycle}.{self.number}" for name in ("labels", "refined", "start")]
+        return Lasting(*(f"{name}.{self.cycle}.{self.number}" for name in Lasting._fields))
 
     @property
     def targets24(self) -> bool:

@@ -35,7 +35,7 @@ from louvain_um.gpu.dynamic.follow_arrays import (
     STATE,
 )
 from louvain_um.gpu.move.arguments import CONTROL, MOVE_RULE, SWEEPS
-from louvain_um.gpu.move.hub_tables import HUB_TABLES, hub_arrays
+from louvain_um.gpu.move.hub_tables import HUB_TABLES, HubSizes, hub_arrays
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
@@ -116,7 +116,7 @@ LISTING_BYTES: Final = 160
 class HubMemory(NamedTuple):
     """Memory for hubs (`hubs.cuh`): their number and slots, the structure, and its arrays."""
 
-    sizes: tuple[int, int]
+    sizes: HubSizes
     struct: Struct
     arrays: tuple[Any, ...]
 
@@ -282,15 +282,15 @@ class DeviceSteps:
         if len(self.arrays.get("long_rows", ())) < (count := long_rows(self.store.n_arcs)):
             self.arrays["long_rows"] = xp.empty(2 * count, np.uint64)
         sizes = follow_arrays.hub_sizes(n, self.store.n_arcs, self.store.longest)
-        held = self.hubs.sizes if self.hubs else (-1, -1)
-        if sizes[0] > held[0] or sizes[1] > held[1]:
+        held = self.hubs.sizes if self.hubs else HubSizes(-1, -1)
+        if sizes.hubs > held.hubs or sizes.slots > held.slots:
             self.hubs = None
             arrays = {
                 name: xp.empty(length, kind)
-                for name, (length, kind) in hub_arrays(*sizes, np.uint64).items()
+                for name, (length, kind) in hub_arrays(sizes, np.uint64).items()
             }
             at = {name: self.device.address(array) for name, array in arrays.items()}
-            struct = Struct(HUB_TABLES, capacity=sizes[1], **at)
+            struct = Struct(HUB_TABLES, capacity=sizes.slots, **at)
             self.hubs = HubMemory(sizes, struct, tuple(arrays.values()))
 
     def fields_of(self, n: int, change: Change | None = None) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class AtOnce(Begun):
         small = level.number and n <= LIMITS.small
         self.tag = tag = f"small.{number}" if small else tag_after(level)
         width, empty = np.dtype(sums).itemsize, memory.empty
-        block_bin, hub_bin, slots = tables(width, n, n, arcs, arcs)
+        needed = tables(width, n, n, arcs, arcs)
         aggregation.carve(
             members=4 * (n + 1),
             starts=4 * (n + 1),
@@ -102,13 +102,13 @@ class AtOnce(Begun):
             rooms=4 * (n + 1),
             chunk_targets=4 * arcs,
             chunk_weights=width * arcs,
-            block_bin=4 * block_bin,
-            hub_bin=4 * hub_bin,
-            keys=4 * slots,
-            sums=width * slots,
+            block_bin=4 * needed.block_bin,
+            hub_bin=4 * needed.hub_bin,
+            keys=4 * needed.slots,
+            sums=width * needed.slots,
             partials=8 * aggregation.prepare("aggregate_small").blocks,
         )
-        aggregation.set(table_slots=slots, range_shift=RANGE_SHIFT, chunk_arcs=max(arcs, 1))
+        aggregation.set(table_slots=needed.slots, range_shift=RANGE_SHIFT, chunk_arcs=max(arcs, 1))
         aggregation.set(ranks=aggregation.value("members"))
         self.arrays = arrays = {
             "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.core.ledger import Group
+from louvain_um.gpu.aggregate.limits import WeightForm
 from louvain_um.gpu.memory import short_weights
 from louvain_um.placement.memory.run_memory import RunMemory
 
@@ -18,8 +19,12 @@ SPARE24: Final = 8
 """Bytes after targets of 24 bits: the last read may reach there."""
 
 
-WIDE: Final = 0, 0
-"""Weights of the type of sums: bytes of a short weight, and entries for heavy arcs."""
+class RowArray(NamedTuple):
+    """Name, length and type of one of the arrays."""
+
+    name: str
+    size: int
+    dtype: np.dtype[Any]
 
 
 class CoarseRows:
@@ -32,7 +37,7 @@ class CoarseRows:
         group: Group,
         capacity: int,
         sums: DTypeLike,
-        weights: tuple[int, int],
+        weights: WeightForm | None = None,
         most: int = 0,
         *,
         targets24: bool = False,
@@ -42,9 +47,9 @@ class CoarseRows:
         self.page_bytes = memory.mover.page_bytes if memory.mover else 0
         self.group: Group = group
         self.names = f"targets.{tag}", f"weights.{tag}"
-        width, self.heavy_slots = weights
-        self.dtype = np.dtype(f"u{width}" if self.heavy_slots else sums)
-        self.short_bytes = width if self.heavy_slots else 0
+        self.heavy_slots = weights.heavy_slots if weights else 0
+        self.short_bytes = weights.width if weights and self.heavy_slots else 0
+        self.dtype = np.dtype(f"u{self.short_bytes}" if self.heavy_slots else sums)
         head = short_weights.head_bytes(self.heavy_slots) if self.heavy_slots else 0
         self.head = head // self.dtype.itemsize
         self.targets24 = targets24
@@ -52,18 +57,24 @@ class CoarseRows:
         self.target_type = np.dtype(np.uint8 if targets24 else np.uint32)
         self.most = most
         self.capacity = capacity = self.filling(capacity)
-        own, others = self.shapes(capacity)
-        most_targets, most_weights = (size if most else 0 for _, size, _ in self.shapes(most))
+        targets, others = self.shapes(capacity)
+        most_targets, most_weights = (each.size if most else 0 for each in self.shapes(most))
         # The larger array comes last: what `cut` frees of it joins the free memory after it.
-        last = memory.empty(others[0], group, *others[1:], cold=True, most=most_weights, head=head)
-        first = memory.empty(own[0], group, *own[1:], cold=True, most=most_targets)
+        last = memory.empty(
+            others.name, group, others.size, others.dtype, cold=True, most=most_weights, head=head
+        )
+        first = memory.empty(
+            targets.name, group, targets.size, targets.dtype, cold=True, most=most_targets
+        )
         self.arrays = [first, last]
 
-    def shapes(self, arcs: int) -> list[tuple[str, int, Any]]:
-        """Return names, lengths and types of the arrays for so many arcs."""
+    def shapes(self, arcs: int) -> tuple[RowArray, RowArray]:
+        """Return the arrays of targets and of weights for so many arcs."""
         (targets, weights), (own, others) = self.names, self.elements(arcs)
         spare = SPARE24 if self.targets24 else 0
-        return [(targets, own + spare, self.target_type), (weights, others, self.dtype)]
+        return (
+            RowArray(targets, own + spare, self.target_type), RowArray(weights, others, self.dtype),
+        )  # fmt: skip
 
     def elements(self, arcs: int) -> tuple[int, int]:
         """Return, for each array, the elements up to the end of the first so many arcs."""

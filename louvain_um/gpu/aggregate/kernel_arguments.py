@@ -12,6 +12,7 @@ from louvain_um.gpu.aggregate.coarse_rows import MOST_VERTICES, CoarseRows, whol
 from louvain_um.gpu.aggregate.limits import (
     BOUNDS,
     AggregationLimits,
+    SumTables,
     chunk_for,
     chunk_with_rows,
     range_shift_for,
@@ -200,8 +201,8 @@ class Aggregation:
         self.launch("sample_rows")
         state, width = self.read(), np.dtype(sums).itemsize
         rows = rows_expected(int(state["room"]), int(state["kept"]), arcs)
-        weight, _ = weights_for(int(state["total"]), rows, width, limits.short_weights)
-        chunk_arc, (*_, slots) = 4 + width, self.tables(state, limits)
+        weight = weights_for(int(state["total"]), rows, width, limits.short_weights).width
+        chunk_arc, slots = 4 + width, self.tables(state, limits).slots
         mapped = mover.largest_gap * 7 // 8 // chunk_arc
         least = self.chunk_within(limits)
         most = self.chunk_within(replace(limits, most_chunk=mapped))
@@ -226,23 +227,23 @@ class Aggregation:
         # Communities without arcs are no neighbours; 0 where degrees were not summed.
         return int(state["nonempty"]) or self.value("neighbour_bound")
 
-    def tables(self, state: Any, limits: AggregationLimits) -> tuple[int, int, int]:
-        """Return entries of bins and slots of tables for what `max_arcs` of the state says."""
+    def tables(self, state: Any, limits: AggregationLimits) -> SumTables:
+        """Return bins and tables for what `max_arcs` of the state says."""
         arcs, most = self.level.arcs, int(state["max_arcs"])
         width, bound = np.dtype(self.level.sums).itemsize, self.most_neighbours(state)
-        block_bin, hub_bin, slots = tables(width, self.value("k"), bound, most, arcs)
-        return block_bin, hub_bin, slots_of(slots, arcs, limits) if slots else 0
+        found = tables(width, self.value("k"), bound, most, arcs)
+        return found._replace(slots=slots_of(found.slots, arcs, limits) if found.slots else 0)
 
     def make_room(self, state: Any, limits: AggregationLimits) -> None:
         """Allocate what summing a chunk takes."""
-        block_bin, hub_bin, slots = self.tables(state, limits)
+        needed = self.tables(state, limits)
         self.scratch("chunk_targets", int(state["chunk_room"]), np.uint32)
         self.scratch("chunk_weights", int(state["chunk_room"]), self.level.sums)
-        self.scratch("block_bin", block_bin, np.uint32)
-        self.scratch("hub_bin", hub_bin, np.uint32)
-        self.scratch("keys", slots, np.uint32, "hash")
-        self.scratch("sums", slots, self.level.sums, "hash")
-        self.set(table_slots=slots)
+        self.scratch("block_bin", needed.block_bin, np.uint32)
+        self.scratch("hub_bin", needed.hub_bin, np.uint32)
+        self.scratch("keys", needed.slots, np.uint32, "hash")
+        self.scratch("sums", needed.slots, self.level.sums, "hash")
+        self.set(table_slots=needed.slots)
 
     def write(self, rows: CoarseRows, room: int, base: int = 0) -> Any:
         """Write new rows, of at most `room` arcs, after `base` arcs; return the state."""
@@ -288,14 +289,14 @@ def new_rows(
     if mover := memory.mover:
         # Pages that are free hold the first arcs, and more are added.
         sampled, arcs = expected is not None, room if expected is None else expected
-        weights = width, slots = weights_for(total, arcs, sums, limits.short_weights)
-        arc, page = 4 + width, mover.page_bytes
+        weights = weights_for(total, arcs, sums, limits.short_weights)
+        arc, page = 4 + weights.width, mover.page_bytes
         # Either array wastes part of a page; where rows were not sampled, as much again is left.
         wasted = (WASTED_PAGES if sampled else 2 * WASTED_PAGES) * page
-        fixed = short_weights.head_bytes(slots) + wasted
+        fixed = short_weights.head_bytes(weights.heavy_slots) + wasted
         # Pages are taken from elsewhere only where it is known how many.
         free = mover.room.idle if sampled else mover.room.free
-        if width == 1 and vertices <= MOST_VERTICES:  # what may not fit takes fewer bytes
+        if weights.width == 1 and vertices <= MOST_VERTICES:  # what may not fit takes fewer bytes
             short = arc * arcs + fixed > free
             arc -= short
         # Arcs of the input leave for those that lack room then; those of other levels may not.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from louvain_um.gpu.memory import short_weights
 from louvain_um.placement.hardware import WARPS
+from louvain_um.placement.machine.profiles import rates
 
 BOUNDS: Final = 65
 """One more than the most chunks (BOUND_COUNT of arguments.cuh)."""
@@ -22,12 +23,9 @@ one keeps (`arguments.cuh`)."""
 RANGE_SHIFT: Final = 10
 """Members per 64-bit sum, as a power of two: `ArcsBefore` of arguments.cuh."""
 
-KEPT: Final = {"louvain": 1 / 3, "leiden": 1.0, "leiden later": 3 / 4}
-"""Arcs that the next level's arrays hold at first, as a share of a level's.
-
-Measured: R-MAT keeps 0.32 of its arcs (Louvain), 0.97 and then 0.68 (Leiden). Where a level keeps
-more, its arrays grow.
-"""
+KEPT: Final = rates("kept")
+"""Arcs that the next level's arrays hold at first, as a share of a level's; where a level keeps
+more, its arrays grow."""
 
 REFINED_CHUNK: Final = 1 << 26
 """Most arcs of a chunk for which refined communities get half as many chunks."""
@@ -118,7 +116,7 @@ def slots_for(communities: int) -> int:
 def reserved(arcs: int, number: int, *, leiden: bool, kept: float | None = None) -> int:
     """Return how many arcs the arrays of the level after level `number` hold at first."""
     if kept is None:
-        kept = KEPT["leiden later" if number else "leiden"] if leiden else KEPT["louvain"]
+        kept = KEPT["leiden_later" if number else "leiden"] if leiden else KEPT["louvain"]
     return int(arcs * kept)
 
 
@@ -139,21 +137,35 @@ def range_shift_for(max_degree: int) -> int:
     return min(RANGE_SHIFT, ((2**32 - 1) // max(max_degree, 1) + 1).bit_length() - 1)
 
 
-def weights_for(total: int, capacity: int, width: int, widths: tuple[int, ...]) -> tuple[int, int]:
-    """Return the bytes of a weight with which all take least, and the entries for heavy arcs."""
-    ways = [(width * capacity, width, 0)]
+class WeightForm(NamedTuple):
+    """Bytes of a weight, and entries for heavy arcs: none where weights have the type of sums."""
+
+    width: int
+    heavy_slots: int
+
+
+def weights_for(total: int, capacity: int, width: int, widths: tuple[int, ...]) -> WeightForm:
+    """Return the form of weights in which all take least."""
+    ways = [(width * capacity, WeightForm(width, 0))]
     for short in widths:
         slots = short_weights.slots_for(total, short)
-        ways.append((short_weights.head_bytes(slots) + short * capacity, short, slots))
-    return min(ways)[1:]
+        nbytes = short_weights.head_bytes(slots) + short * capacity
+        ways.append((nbytes, WeightForm(short, slots)))
+    return min(ways)[-1]
 
 
-def tables(
-    width: int, k: int, neighbour_bound: int, max_arcs: int, arcs: int
-) -> tuple[int, int, int]:
-    """Return the entries of bins and tables for communities too large for a warp."""
+class SumTables(NamedTuple):
+    """Entries of the bins of communities that blocks and the grid sum, and slots of all tables."""
+
+    block_bin: int
+    hub_bin: int
+    slots: int
+
+
+def tables(width: int, k: int, neighbour_bound: int, max_arcs: int, arcs: int) -> SumTables:
+    """Return what communities too large for a warp take."""
     # The fewest arcs with which a table of a warp or a block can turn out too small.
     block = SLOTS[width] // 4 * 3
     warp = block // WARPS
     slots = slots_for(min(neighbour_bound, max_arcs)) if max_arcs >= block else 0
-    return min(k, arcs // warp) + 1, min(k, arcs // block) + 1, slots
+    return SumTables(min(k, arcs // warp) + 1, min(k, arcs // block) + 1, slots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,20 @@ def components(rows: KernelRows, space: Workspace = PLAIN) -> Any:
     return parents
 
 
-def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> tuple[Any, Any, int]:
-    """Return the forest's edges, smaller end << 32 | larger end, their weights, and how many."""
+class Forest(NamedTuple):
+    """Edges of a forest, smaller end << 32 | larger end, and their weights: the first `size`."""
+
+    edges: Any
+    weights: Any
+    size: int
+
+
+EDGES: Final = 1
+"""Word of the state where the number of edges is (`ForestState`)."""
+
+
+def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> Forest:
+    """Return a minimum spanning forest."""
     rows, n, (state, _) = rows.anywhere, rows.n_vertices, space.control()
     edges, weights = (space.empty(name, n, np.uint64) for name in ("edges", "edge_weights"))
     launch = Launcher("spanning_forest", "spanning_forest", f"{rows.types}, {rows.kind}")
@@ -37,7 +49,7 @@ def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> tuple[Any, An
             ),
             edges, weights, state,
         )  # fmt: skip
-    return edges, weights.view(np.int64), int(state[1])
+    return Forest(edges, weights.view(np.int64), int(state[EDGES]))
 
 
 def in_order(edges: Any, weights: Any) -> tuple[Any, Any]:

@@ -42,9 +42,6 @@ SHARE: Final = 0.9
 FIXED_BYTES: Final = 1 << 16
 """What building takes in addition to edges, vertices and arcs."""
 
-HOST_SPANS: Final = 96
-"""Spans of rows that take as long as all rows do on one thread of the host, measured on an H200."""
-
 
 @contextmanager
 def rows_made_on(options: Options) -> Iterator[None]:
@@ -162,6 +159,7 @@ class Sizes(NamedTuple):
 def sizes_within(limit: int, edges: int, n: int, *, weighted: bool, threads: int) -> Sizes | None:
     """Return sizes with which making rows fits a limit; None if the host makes them sooner."""
     from louvain_um.gpu.building.build import RANGE_ARCS, UNWEIGHTED, WEIGHTED
+    from louvain_um.placement.machine.profiles import rate
 
     records = 2 * edges
     if building_bytes(edges, n, weighted=weighted) <= limit:
@@ -173,7 +171,7 @@ def sizes_within(limit: int, edges: int, n: int, *, weighted: bool, threads: int
     rest -= 2 * piece * listed
     arcs = min(RANGE_ARCS, rest // (arc + scratch))
     span = arcs if arcs < RANGE_ARCS else (rest - arcs * scratch) // arc
-    if span <= 0 or records > HOST_SPANS // threads * span:
+    if span <= 0 or records > rate("host_spans") // threads * span:
         return None
     return Sizes(max(piece, 1), span, arcs)
 

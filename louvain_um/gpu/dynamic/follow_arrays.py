@@ -9,7 +9,7 @@ import numpy as np
 
 from louvain_um.gpu.dynamic.batch_arrays import long_rows
 from louvain_um.gpu.move.arguments import CONTROL
-from louvain_um.gpu.move.hub_tables import BLOCK_MAX, hub_bytes, hub_table_sizes
+from louvain_um.gpu.move.hub_tables import HubSizes, hub_bytes, hub_table_sizes
 from louvain_um.gpu.runtime.structs import layout, pointers
 
 FOLLOW: Final = layout(
@@ -103,10 +103,8 @@ SCRATCH: Final = {
 """What a batch needs while it is followed, one entry per vertex."""
 
 
-def hub_sizes(vertices: int, arcs: int, longest: int) -> tuple[int, int]:
-    """Return the most hubs at once and the slots of their tables, for sums of 64 bits."""
-    if longest <= BLOCK_MAX[8]:
-        return 0, 0
+def hub_sizes(vertices: int, arcs: int, longest: int) -> HubSizes:
+    """Return what hubs take, for sums of 64 bits."""
     return hub_table_sizes(vertices, arcs, longest, 8, low_scratch=True)
 
 
@@ -116,7 +114,6 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     def each(types: Mapping[str, Any]) -> int:
         return sum(np.dtype(kind).itemsize for kind in types.values())
 
-    count, slots = hub_sizes(vertices, arcs, longest)
     return {
         # `touched` is copied, so that an error leaves it as it was; a renewal has a start. Ids of
         # names, and of vertices when these are asked for.
@@ -128,5 +125,5 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
         + 16 * long_rows(arcs)
         + COUNTS.itemsize
         + CONTROL.itemsize,
-        "hash": hub_bytes(count, slots, 8),
+        "hash": hub_bytes(hub_sizes(vertices, arcs, longest), 8),
     }

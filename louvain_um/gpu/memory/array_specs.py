@@ -29,19 +29,15 @@ from louvain_um.gpu.memory.packed import PACKED_ARCS, heads_of
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.move.arguments import CONTROL, queue_entries, queued_at_once
 from louvain_um.gpu.move.hub_tables import HUB_CHOICE, PARTITION_ARCS, hub_table_sizes
+from louvain_um.placement.machine.profiles import rates
 
 SORTING = 64 << 10
 """Bytes that CuPy's sort may take besides 9 for every 8 that it sorts."""
 
-READ_AGAIN = 1.3
-"""How often moving reads an arc that it visits: rows of moved vertices are read once more."""
-
-VISITED = 5.0
-"""Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
-
-LOOKED_UP = 0.8
-"""How often aggregation looks up the source of an arc, where that vertex' arcs begin, and
-its target's community, per arc: measured with either in host memory (`policies_h200.json`)."""
+VISITED, READ_AGAIN, LOOKED_UP = rates("accesses").values()
+"""How often, by arc of level 0, moving visits it in all cycles together, typically; reads it for
+each visit: rows of moved vertices are read once more; and aggregation looks up the source of an
+arc, where that vertex' arcs begin, and its target's community."""
 
 LEAST_BLOCK = 1 << 19
 """Bytes of a block of level 0's arcs, at least: there is room for four, or for four MiB."""
@@ -304,16 +300,16 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     if shape.max_degree is None:
         max_degree = min(max_degree, max(1, shape.vertices // 4))
     size = shape.vertices, shape.arcs, max_degree, shape.sum_bytes
-    count, slots = hub_table_sizes(*size, low_scratch=shape.low_scratch, hub_arcs=shape.hub_arcs)
+    hubs = hub_table_sizes(*size, low_scratch=shape.low_scratch, hub_arcs=shape.hub_arcs)
     used: dict[tuple[Stage, Use], float] = {("move", "atomic"): visited * shape.arcs / 8}
     stages: tuple[Stage, ...] = ("move", "refine")
-    yield _array("hub_keys", "hash", 4, slots, stages, used)
-    yield _array("hub_sums", "hash", shape.sum_bytes, slots, stages, used)
-    yield _array("hub_slots", "hash", 8, count + 1, stages)
-    yield _array("hub_fills", "hash", 4, count + 1, stages)
-    yield _array("hub_drains", "hash", 4, count + 1, stages)
-    yield _array("hub_own_weights", "hash", shape.sum_bytes, count + 1, stages)
-    choices = slots // PARTITION_ARCS + count
+    yield _array("hub_keys", "hash", 4, hubs.slots, stages, used)
+    yield _array("hub_sums", "hash", shape.sum_bytes, hubs.slots, stages, used)
+    yield _array("hub_slots", "hash", 8, hubs.hubs + 1, stages)
+    yield _array("hub_fills", "hash", 4, hubs.hubs + 1, stages)
+    yield _array("hub_drains", "hash", 4, hubs.hubs + 1, stages)
+    yield _array("hub_own_weights", "hash", shape.sum_bytes, hubs.hubs + 1, stages)
+    choices = hubs.slots // PARTITION_ARCS + hubs.hubs
     yield _array("hub_choices", "hash", HUB_CHOICE.itemsize, choices, stages)
     moving, adding = coarse_table_bytes(shape)
     yield _array("coarse_tables", "hash", 1, adding, ("coarse",))
@@ -322,12 +318,12 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("coarse_hubs", "hash", 1, moving, ("load",))
     if shape.at_once:
         return
-    block_bin, hubs, slots = summing(shape, shape.communities, shape.arcs)
+    needed = summing(shape, shape.communities, shape.arcs)
     filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
-    yield _array("aggregate_keys", "hash", 4, slots, ("aggregate",), filled)
-    yield _array("aggregate_sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
-    yield _array("aggregate_block_bin", "scratch", 4, block_bin, ("aggregate",))
-    yield _array("aggregate_hub_bin", "scratch", 4, hubs, ("aggregate",))
+    yield _array("aggregate_keys", "hash", 4, needed.slots, ("aggregate",), filled)
+    yield _array("aggregate_sums", "hash", shape.sum_bytes, needed.slots, ("aggregate",), filled)
+    yield _array("aggregate_block_bin", "scratch", 4, needed.block_bin, ("aggregate",))
+    yield _array("aggregate_hub_bin", "scratch", 4, needed.hub_bin, ("aggregate",))
 
 
 def _array(

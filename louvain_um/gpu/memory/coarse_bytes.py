@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, slots_of, tables
+from louvain_um.gpu.aggregate.limits import LIMITS, SumTables, chunk_for, slots_of, tables
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.move.hub_tables import hub_bytes, hub_table_sizes
 
@@ -26,9 +26,9 @@ def room_for(shape: Shape, arcs: int, communities: int) -> int:
 
 def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
     """Return the scratch of aggregating a level by one launch."""
-    block_bin, hubs, slots = tables(sums, vertices, vertices, arcs, arcs)
-    listed = 16 * vertices + (vertices >> 7) + 4 * (block_bin + hubs)
-    return listed + (4 + sums) * (arcs + slots) + SMALL // 4
+    needed = tables(sums, vertices, vertices, arcs, arcs)
+    listed = 16 * vertices + (vertices >> 7) + 4 * (needed.block_bin + needed.hub_bin)
+    return listed + (4 + sums) * (arcs + needed.slots) + SMALL // 4
 
 
 ROUNDING: Final = 1 << 14
@@ -40,13 +40,13 @@ def begun_at_once_bytes(n: int, arcs: int, sums: int) -> int:
     return at_once_bytes(n, arcs, sums) + (16 + 2 * sums) * n + (4 + sums) * arcs + ROUNDING
 
 
-def summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
-    """Return the entries of lists and tables of aggregating a large level."""
+def summing(shape: Shape, communities: int, arcs: int) -> SumTables:
+    """Return the bins and tables of aggregating a large level."""
     distinct = min(communities, shape.filled)
-    block_bin, hubs, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
+    found = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
     if shape.method == "leiden" and shape.kind == "mesh":
-        return block_bin, hubs, 0  # parts of a mesh are small
-    return block_bin, hubs, slots_of(slots, arcs, shape.limits) if slots else 0
+        return found._replace(slots=0)  # parts of a mesh are small
+    return found._replace(slots=slots_of(found.slots, arcs, shape.limits) if found.slots else 0)
 
 
 def coarse_community_bytes(shape: Shape) -> tuple[int, int]:
@@ -86,10 +86,8 @@ def coarse_table_bytes(shape: Shape) -> tuple[int, int]:
     n, arcs, sums = region.vertices, region.arcs, shape.sum_bytes
     if shape.kind == "mesh":
         return 0, 0  # its levels stay even
-    count, slots = hub_table_sizes(
-        n, arcs, min(shape.filled, arcs), sums, low_scratch=shape.low_scratch
-    )
-    moving = hub_bytes(count, slots, sums)
+    hubs = hub_table_sizes(n, arcs, min(shape.filled, arcs), sums, low_scratch=shape.low_scratch)
+    moving = hub_bytes(hubs, sums)
     k = min(after.vertices, n)
     large = max(n, arcs) > LIMITS.small
-    return moving, (4 + sums) * summing(shape, k, arcs)[2] if large else 0
+    return moving, (4 + sums) * summing(shape, k, arcs).slots if large else 0

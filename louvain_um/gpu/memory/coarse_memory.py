@@ -16,11 +16,12 @@ from typing import Final
 
 from louvain_um.gpu.aggregate.limits import LIMITS
 from louvain_um.options import Method
+from louvain_um.placement.machine.profiles import FITTED, rates
 
 
 @dataclass(frozen=True, slots=True)
 class CoarseShares:
-    """How much of a graph coarse levels keep, rounded up from what was measured."""
+    """How much of a graph coarse levels keep."""
 
     arcs: float
     vertices: float
@@ -36,24 +37,17 @@ class CoarseShares:
         return replace(self, arcs=max(self.arcs, least), vertices=max(self.vertices, least))
 
 
-POWER_LAW: Final = CoarseShares(0.37, 0.6, 1 / 4, 0.5, deep_levels=6)
-POWER_LAW_LEIDEN: Final = CoarseShares(1.0, 0.61, 0.8, 0.5, deep_levels=5, reaggregated_arcs=0.2)
-
-COARSE_SHARES: Final[Mapping[tuple[Method, str], CoarseShares]] = {
-    ("louvain", "mesh"): CoarseShares(0.05, 0.05, 0.3, 0.03, mesh_floor=1.2),
-    ("louvain", "community_structured"): CoarseShares(0.2, 0.2, 0.35, 0.08),
-    ("louvain", "power_law"): POWER_LAW,
-    ("louvain", "unknown"): POWER_LAW,
-    ("leiden", "mesh"): CoarseShares(0.1, 0.13, 0.4, 0.09, mesh_floor=3.2),
-    ("leiden", "community_structured"): CoarseShares(0.5, 0.4, 0.5, 0.15),
-    ("leiden", "power_law"): POWER_LAW_LEIDEN,
-    ("leiden", "unknown"): POWER_LAW_LEIDEN,
+COARSE_SHARES: Final[Mapping[str, Mapping[str, CoarseShares]]] = {
+    method: {
+        kind: CoarseShares(**shares)
+        for kind, shares in FITTED["rates"]["coarse_shares"][method].items()
+    }
+    for method in ("louvain", "leiden")
 }
-"""By method and kind of graph (`louvain_um.placement.model.workload`).
+"""By method and kind of graph (`louvain_um.placement.model.workload`), or "thin".
 
-Measured on R-MAT, LFR, lattices and a dozen real graphs. A graph with equal degrees but without
-locality, such as a planted partition, is not a mesh: Leiden keeps nearly all of it, and level 1
-outgrows its region.
+A graph with equal degrees but without locality, such as a planted partition, is not a mesh: Leiden
+keeps nearly all of it, and level 1 outgrows its region.
 """
 
 WHOLE: Final = CoarseShares(1.0, 1.0, 1.0, 1.0, deep_levels=6)
@@ -61,45 +55,26 @@ WHOLE: Final = CoarseShares(1.0, 1.0, 1.0, 1.0, deep_levels=6)
 nearly all arcs on every level, and so do fixed vertices and a high density of the constant Potts
 model."""
 
-THIN: Final = 6.5
-"""Mean degree below which a mesh may have no triangles: hardly any vertices merge at first."""
-
-THIN_SHARES: Final[Mapping[Method, CoarseShares]] = {
-    "louvain": CoarseShares(0.7, 0.5, 0.4, 0.17, deep_levels=2),
-    "leiden": CoarseShares(0.8, 0.6, 0.5, 0.25, deep_levels=2),
-}
+ARCS: Final = rates("expected_arcs")
+"""What the arcs of level 1 are estimated by."""
 
 
 def coarse_shares(method: Method, kind: str, degree: float) -> CoarseShares:
     """Return how much of a graph coarse levels keep."""
-    if kind == "mesh" and degree < THIN:
-        return THIN_SHARES[method]
-    return COARSE_SHARES[method, kind].at_degree(degree)
-
-
-KEEPS: Final = 0.95
-"""Share of its arcs that a graph without triangles or hubs keeps on level 1: random graphs."""
-
-THIN_KEEPS: Final = 0.6
-"""The same, relative, of a graph of few arcs per vertex: pairs of vertices merge first, which takes
-a fixed share of the arcs."""
-
-SKEWED: Final = 6.0
-"""Skew of degrees from which triangles count less and less."""
-
-OPEN_BELOW: Final = 0.05
-"""Clustering from which Louvain's communities are clear at once."""
+    if kind == "mesh" and degree < ARCS["thin"]:
+        return COARSE_SHARES[method]["thin"]
+    return COARSE_SHARES[method][kind].at_degree(degree)
 
 
 def expected_arcs(method: Method, clustering: float, skew: float, degree: float) -> float:
     """Return the share of the input's arcs that level 1 is expected to keep."""
-    thin = THIN_KEEPS if degree < THIN else 1.0
+    most, thin = ARCS["most"], ARCS["thin_share"] if degree < ARCS["thin"] else 1.0
     if method == "leiden":
         # Triangles at hubs hold no small communities together.
-        exponent = 2 / (1 + max(skew - SKEWED, 0) / 4)
-        return float(thin * KEEPS * (1 - clustering) ** exponent)
-    open_ = max(0.0, 1 - clustering / OPEN_BELOW)
-    return thin * min(KEEPS, 0.1 + KEEPS * open_ / (1 + max(skew - 1, 0) / 2))
+        exponent = 2 / (1 + max(skew - ARCS["skewed"], 0) / 4)
+        return float(thin * most * (1 - clustering) ** exponent)
+    open_ = max(0.0, 1 - clustering / ARCS["open"])
+    return thin * min(most, 0.1 + most * open_ / (1 + max(skew - 1, 0) / 2))
 
 
 def arcs_range(
@@ -109,7 +84,7 @@ def arcs_range(
     expected = expected_arcs(method, clustering, skew, degree)
     if method == "leiden":
         return 0.4 * expected, expected, min(1.0, 0.15 + 1.2 * expected)
-    high = 0.3 if clustering > OPEN_BELOW else 1.0
+    high = 0.3 if clustering > ARCS["open"] else 1.0
     return 0.05 * expected, expected, max(expected, high)
 
 
@@ -122,7 +97,7 @@ def shares_from_facts(
     vertices = min(0.65, 0.55 * expected + (0.15 if method == "leiden" else 0.12))
     again = method == "leiden" and expected > REAGGREGATED
     next_arcs = 0.45
-    if method == "louvain" and degree >= THIN:
+    if method == "louvain" and degree >= ARCS["thin"]:
         # Where degrees are even and no triangle holds a community together, level 2 is as large.
         next_arcs = max(next_arcs, min(1.0, 1.15 * expected))
     return CoarseShares(

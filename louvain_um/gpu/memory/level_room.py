@@ -164,7 +164,7 @@ def work_bytes(
     hubs = hub_table_sizes(
         n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
     )
-    tables = (4 + sums) * hubs[1] + (40 + sums) * hubs[0]
+    tables = (4 + sums) * hubs.slots + (40 + sums) * hubs.hubs
     entries = queue_entries(n, queued_at_once(n, low_scratch=True))
     if step == "refine":
         return (5 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
@@ -201,7 +201,7 @@ def early_bytes(
         hubs = hub_table_sizes(
             n, arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
         )
-        refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
+        refining = (13 + 3 * sums) * n + hub_bytes(hubs, sums)
     if not at_once:
         return refining + 4 * (n + 1) + ROUNDING
     return refining + begun_at_once_bytes(n, arcs, sums)

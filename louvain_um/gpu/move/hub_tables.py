@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,13 @@ HUB_CHOICE: Final = layout(choice=layout(score=np.float64, community=np.uint32),
 """`HubChoice` of hubs.cuh."""
 
 
+class HubSizes(NamedTuple):
+    """The most hubs that a level can have at once, and the slots of their tables."""
+
+    hubs: int
+    slots: int
+
+
 def hub_table_sizes(
     vertices: int,
     arcs: int,
@@ -54,23 +61,23 @@ def hub_table_sizes(
     *,
     low_scratch: bool = False,
     hub_arcs: int | None = None,
-) -> tuple[int, int]:
-    """Return the most hubs a level can have at once, and the slots of their tables."""
+) -> HubSizes:
+    """Return what the hubs of a level take."""
     block_max = BLOCK_MAX[sum_bytes]
     if max_degree <= block_max:
-        return 0, 0
+        return HubSizes(0, 0)
     needed = 2 << (max_degree - 1).bit_length()
     hub_arcs = arcs if hub_arcs is None else hub_arcs
     slots = arcs // (LOW_SCRATCH_ARCS_A_SLOT if low_scratch else ARCS_A_SLOT)
     most = hub_arcs / (LOW_SCRATCH_HUB_ARCS_A_SLOT if low_scratch else HUB_ARCS_A_SLOT)
     slots = min(slots, int(most))
     small = min(SMALL_LEVEL_SLOTS, arcs // SMALL_LEVEL_ARCS_A_SLOT, int(hub_arcs / HUB_ARCS_A_SLOT))
-    return min(vertices, hub_arcs // block_max), max(needed, small, slots)
+    return HubSizes(min(vertices, hub_arcs // block_max), max(needed, small, slots))
 
 
-def hub_arrays(count: int, slots: int, sums: Any) -> dict[str, tuple[int, np.dtype[Any]]]:
+def hub_arrays(hubs: HubSizes, sums: Any) -> dict[str, tuple[int, np.dtype[Any]]]:
     """Return length and type of each array of the tables of hubs."""
-    words = HUB_CHOICE.itemsize // 8
+    (count, slots), words = hubs, HUB_CHOICE.itemsize // 8
     found: dict[str, tuple[int, Any]] = {
         "keys": (slots, np.uint32),
         "sums": (slots, sums),
@@ -83,9 +90,9 @@ def hub_arrays(count: int, slots: int, sums: Any) -> dict[str, tuple[int, np.dty
     return {name: (length, np.dtype(kind)) for name, (length, kind) in found.items()}
 
 
-def hub_bytes(count: int, slots: int, sum_bytes: int) -> int:
+def hub_bytes(hubs: HubSizes, sum_bytes: int) -> int:
     """Return the bytes of these arrays."""
-    arrays = hub_arrays(count, slots, np.uint32 if sum_bytes == 4 else np.uint64)
+    arrays = hub_arrays(hubs, np.uint32 if sum_bytes == 4 else np.uint64)
     return sum(length * kind.itemsize for length, kind in arrays.values())
 
 
@@ -103,13 +110,13 @@ class HubTables:
         self.memory = memory
         sums = np.dtype(level.sums)
         size = level.vertices, level.arcs, level.max_degree, sums.itemsize
-        count, slots = hub_table_sizes(*size, low_scratch=low_scratch, hub_arcs=level.hub_arcs)
+        hubs = hub_table_sizes(*size, low_scratch=low_scratch, hub_arcs=level.hub_arcs)
         self.names: list[str] = []
-        if not slots:
+        if not hubs.slots:
             # Null pointers: small levels are many, and an allocation takes as long as a barrier.
             self.argument = no_hub_tables()
             return
-        wanted = hub_arrays(count, slots, sums)
+        wanted = hub_arrays(hubs, sums)
         self.names = [f"hub_{'choices' if name == 'partials' else name}" for name in wanted]
         arrays = [
             memory.empty(name, "hash", *size)
@@ -117,7 +124,7 @@ class HubTables:
         ]
         keys, table, *others = arrays
         names = HUB_TABLES.names or ()
-        values = (keys, table, slots // 2 * 2, *others)
+        values = (keys, table, hubs.slots // 2 * 2, *others)
         self.argument = Struct(HUB_TABLES, **dict(zip(names, values, strict=True))).argument
 
     def free(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.gpu.aggregate.aggregate import finish, group_vertices
-from louvain_um.gpu.aggregate.coarse_rows import WIDE, CoarseRows, copy
+from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, room_after
 from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits
 from louvain_um.gpu.level import GpuLevel, tag_after
@@ -89,7 +89,7 @@ def sum_part(share: Share, part: int, parts: int, limits: AggregationLimits) -> 
     aggregation.make_room(state, limits)
     room = int(state["room"])
     capacity = min(int(room_after(level, limits) / parts * SPARE), room)
-    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, WIDE, room)
+    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, most=room)
     aggregation.set(new_offsets=arrays["offsets"])
     state = aggregation.write(rows, room)
     aggregation.close()
@@ -113,7 +113,7 @@ def sum_local(share: Share, numbers: Any, communities: int) -> tuple[Any, Any, A
     loops = aggregation.scratch("new_loops", communities, level.sums)
     loops.data.memset_async(0, loops.nbytes)
     capacity = min(room_after(level, limits), room)
-    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, WIDE, room)
+    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, most=room)
     kept = int(aggregation.write(rows, room)["arcs"])
     found = offsets.get(), rows.targets[:kept].get(), rows.weights[:kept].get()
     aggregation.close()
@@ -140,7 +140,7 @@ def collect_rows(parts: Sequence[SummedPart], rank: int, stream: int) -> CoarseR
     """Copy all rows to a device, which is current: its own and, in a stream, the others'."""
     local, level = parts[rank], parts[rank].share.level
     total = sum(part.arcs for part in parts)
-    rows = CoarseRows(local.share.memory, tag_after(level), "graph", total, level.sums, WIDE)
+    rows = CoarseRows(local.share.memory, tag_after(level), "graph", total, level.sums)
 
     def fetch(source: Any, target: Any) -> None:
         if source.nbytes:
