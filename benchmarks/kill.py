@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from common import HERE, machine, save
+from common import HERE, kept, machine, save
 
 sys.path.insert(0, str(HERE.parent))
 from tests.profiling.attach.conftest import made_in
@@ -162,7 +162,7 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
         process.kill()
         process.communicate()
         return 999, "hangs"
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while (left := living(folder)) and time.monotonic() < end:
         time.sleep(0.05)
     return process.returncode, f"{err}Traceback: process {left} is left" if left else err
@@ -434,7 +434,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     os.environ["LOUVAIN_UM_THREADS"] = "2"
-    results, bad = {}, 0
+    results, bad = kept("kill", options.out).get("commands", {}), 0
     with tempfile.TemporaryDirectory() as folder:
         places = inputs(Path(folder))
         for name in options.commands.split(","):
@@ -445,8 +445,9 @@ def main() -> int:
                 "moments": found.moments, "endings": found.endings, "problems": found.problems
             }  # fmt: skip
             print(name, json.dumps(results[name]), flush=True)
-    if options.out:
-        save("kill", {"machine": machine(), "seed": options.seed, "commands": results}, options.out)
+            if options.out:
+                about = {"machine": machine(), "seed": options.seed}
+                save("kill", about | {"commands": results}, options.out)
     return min(bad, 1)
 
 

@@ -15,6 +15,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import copies
+from louvain_um.placement.memory.arena import FreeList
 from louvain_um.placement.placer import Placer
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program, launches_for
@@ -56,6 +57,17 @@ class Workspace:
 PLAIN: Final = Workspace()
 
 
+class Block:
+    """A part of an array, free again when nothing refers to it."""
+
+    def __init__(self, blocks: FreeList, nbytes: int) -> None:
+        self.blocks, self.offset = blocks, blocks.take(nbytes)
+
+    def __del__(self) -> None:
+        if self.offset is not None:
+            self.blocks.give(self.offset)
+
+
 class PlacedWorkspace(Workspace):
     """Arrays of a Placer that has been solved."""
 
@@ -91,18 +103,18 @@ class PlacedWorkspace(Workspace):
         import cupy
 
         with self.place.phase("sort"):
-            begin, left = int(slot.array.data.ptr), slot.spec.nbytes
+            begin, device = int(slot.array.data.ptr), slot.array.device.id
+            blocks = FreeList(slot.spec.nbytes)
 
             def take(nbytes: int) -> Any:
-                nonlocal begin, left
-                if nbytes > left:
-                    # More than was foreseen: a few bytes of the device's own.
+                block = Block(blocks, nbytes)
+                if block.offset is None:  # more than was foreseen: a few bytes of the device's own
                     return cupy.cuda.MemoryPointer(cupy.cuda.Memory(nbytes), 0)
-                memory = cupy.cuda.UnownedMemory(begin, nbytes, slot, slot.array.device.id)
-                begin, left = begin + nbytes, left - nbytes
+                address = begin + block.offset
+                memory = cupy.cuda.UnownedMemory(address, nbytes, block, device)
                 return cupy.cuda.MemoryPointer(memory, 0)
 
-            with cupy.cuda.using_allocator(cupy.cuda.MemoryPool(take).malloc):
+            with cupy.cuda.using_allocator(take):  # a pool of CuPy's would keep itself alive
                 yield True
 
     def get(self, name: str, array: Any) -> Any:

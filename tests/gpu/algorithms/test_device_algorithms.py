@@ -114,6 +114,19 @@ def check(device, graph, source=0):
             assert_same(found[name], arrays, name)
 
 
+@pytest.mark.gpu
+def test_repeated_calls_leave_no_objects(gpu):
+    graph = rmat(8, seed=1).graph
+    for name, call in CALLS.items():
+        counts = []
+        for _ in range(3):  # the first ten may fill caches
+            for _ in range(10):
+                call(graph, 0, device="cuda")
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+        assert counts[2] - counts[1] < 10, name
+
+
 def test_small_graphs(device):
     @settings(
         max_examples=device.examples,
