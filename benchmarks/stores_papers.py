@@ -353,6 +353,7 @@ def main() -> None:
         print(f"{len(warm)} ways warm after {time.perf_counter() - begun:.1f} s", flush=True)
         for row in updates(args, sizes):
             rows.append(row)
+            rows.sort(key=lambda r: (r["batch"], r["focus"]))
             save("stores", record, file)
             print(f"{time.perf_counter() - begun:.1f} s", row, flush=True)
         return
