@@ -126,7 +126,7 @@ def significance(
     Raises
     ------
     OptionError
-        The objective is not "modularity".
+        The objective is not "modularity", or what is given is no result.
     GraphError
         The result has no graph.
 
@@ -141,6 +141,9 @@ def significance(
     >>> lu.significance(r, graphs=20).p_value > 0.05
     True
     """
+    if not isinstance(found, Communities):
+        what = "must be communities, as in significance(louvain(graph))"
+        raise OptionError("found", type(found).__name__, what)
     graph = found.require_graph()
     if found.objective != "modularity":
         raise OptionError("objective", found.objective, "has no random graphs here; use modularity")
@@ -149,7 +152,7 @@ def significance(
         method=method, resolution=found.resolution, device=device, device_budget=device_budget
     )
     null, inside, volumes = list[float](), list[Any](), list[Any]()
-    seeds = seeds_of(graphs, seed)
+    seeds = seeds_of(graphs, seed, "graphs")
     with _random_graphs(RandomGraphs.like(graph), options) as (random, options):
         for done, each in enumerate(seeds):
             if callable(progress):

@@ -23,9 +23,9 @@ def refuse_count(name: str, value: object, low: int, high: int) -> None:
         raise OptionError(name, value, f"must lie in {low} … {high}")
 
 
-def seeds_of(runs: int, first: int) -> range:
-    """Return the seeds of so many runs."""
-    refuse_count("runs", runs, 1, MOST_RUNS)
+def seeds_of(runs: int, first: int, name: str = "runs") -> range:
+    """Return the seeds of so many runs, whose number a parameter of that name is."""
+    refuse_count(name, runs, 1, MOST_RUNS)
     if first + runs > 2**32:
         raise OptionError("seed", first, f"must leave room for {runs} seeds below 2^32")
     return range(first, first + runs)

@@ -242,10 +242,20 @@ class DynamicGraph:
             what: edge_columns(what, edges, weighted=self.weighted and what != "delete")
             for what, edges in (("insert", insert), ("delete", delete), ("decrease", decrease))
         }
+        return self._applied(given, duplicates, refuse_missing=missing == "raise")
+
+    def _applied(
+        self,
+        given: dict[str, Any],
+        duplicates: Duplicates | None = None,
+        *,
+        refuse_missing: bool,
+        by: str = "",
+    ) -> Change:
+        """Apply a batch of columns; errors name what was called, or the argument of `apply`."""
         with announcing("update"), self._contents.errors(), self._named(given) as columns:
-            edges = self._contents.net(
-                columns, duplicates, self._limits, refuse_missing=missing == "raise"
-            )
+            limits = replace(self._limits, by=by)
+            edges = self._contents.net(columns, duplicates, limits, refuse_missing=refuse_missing)
             self._carry_out(edges)
         return self._change(edges)
 
@@ -279,7 +289,13 @@ class DynamicGraph:
         >>> g.weights_of([0, 1], [1, 2]).tolist()
         [9, 3]
         """
-        return self.apply(delete=(u, v), insert=(u, v, w), missing="raise")
+        if not self.weighted:
+            raise GraphError(
+                "edit_edges sets weights, and the graph has none; make it with "
+                "DynamicGraph(…, weighted=True)"
+            )
+        given = {"insert": (u, v, w), "delete": (u, v), "decrease": None}
+        return self._applied(given, refuse_missing=True, by="edit_edges")
 
     def add_vertices(
         self, k: int | Sequence[Any], *, reuse: bool = False

@@ -66,6 +66,10 @@ def test_other_objectives_and_missing_graphs_are_refused(tmp_path):
     found = lu.louvain(nx.karate_club_graph(), objective="cpm", resolution=0.1, device="cpu")
     with pytest.raises(lu.LouvainUmError, match="has no random graphs"):
         lu.significance(found)
+    with pytest.raises(lu.LouvainUmError, match=r"significance\(louvain\(graph\)\), not 'Graph'"):
+        lu.significance(found.graph)
+    with pytest.raises(lu.LouvainUmError, match="graphs must lie in"):
+        lu.significance(lu.louvain(found.graph, device="cpu"), graphs=0)
     found.save(tmp_path / "r.npz")
     with pytest.raises(lu.GraphError, match="without its graph"):
         lu.significance(lu.Communities.load(tmp_path / "r.npz"))

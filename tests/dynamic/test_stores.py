@@ -186,6 +186,10 @@ def test_edited_edges_stay_where_they_are(store):
     digest = g.digest()
     with pytest.raises(louvain_um.GraphError, match=r"not in the graph.* or leave them out"):
         g.edit_edges([0, 5], [0, 5], [1, 1])
+    with pytest.raises(louvain_um.GraphError, match="edit_edges: u has 2 entries and v 1"):
+        g.edit_edges([0, 5], [0], [1, 1])
+    with pytest.raises(louvain_um.GraphError, match="edit_edges sets weights"):
+        DynamicGraph(60, store=store).edit_edges([0], [1], [1])
     assert g.digest() == digest
 
 

@@ -20,13 +20,14 @@ HALF = MAX_TOTAL_WEIGHT // 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a graph accepts in a batch."""
+    """What a graph accepts in a batch; `by` is the function that errors name, if not `apply`."""
 
     n_vertices: int
     alive: NDArray[np.uint8] | None
     weighted: bool
     scale: float
     xp: Any = np
+    by: str = ""
 
 
 Columns = tuple[Any, ...]
@@ -87,6 +88,7 @@ def _read(
     what: str, edges: Columns | None, limits: Limits, *, weights: str
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return keys and integer weights of one argument; weights are empty where each is 1."""
+    what = limits.by or what
     none = np.zeros(0, np.int64)
     columns = columns_of(what, edges, limits, weights=weights)
     if columns is None:
@@ -105,6 +107,7 @@ def columns_of(what: str, edges: Columns | None, limits: Limits, *, weights: str
     """Return ends and weights of one argument as arrays of unchecked values."""
     if edges is None:
         return None
+    what = limits.by or what
     if weights == "none" and len(edges) == 3:
         raise GraphError(f"{what} takes (u, v) without weights; use decrease=(u, v, w) to subtract")
     if weights == "needed" and len(edges) == 2:
