@@ -33,6 +33,7 @@ exclude_patterns = ["_ext"]
 
 html_theme = "furo"
 html_title = f"louvain-um {release}"
+html_static_path = html_css_files = ["tables.css"]
 html_show_sourcelink = False
 html_show_copyright = False
 

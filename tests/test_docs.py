@@ -216,7 +216,8 @@ def test_charts_of_results_show_every_point_and_the_front(monkeypatch):
     ]
     panels = records.by_panel(rows, "g", "s", "q", "p")
     assert panels["a"]["ours"] == [(0.1, 0.5, "fast"), (2, 0.9, "best")]
-    drawn = ElementTree.fromstring(records.fronts(panels, ("Time (s)", "Quality")))
+    html = records.fronts(panels, ("Time (s)", "Quality"))
+    drawn = ElementTree.fromstring(f"<body>{html}</body>")
     titles = [each.text for each in drawn.iter("title")]
     assert titles == [
         "ours fast: 0.1, 0.5000", "ours best: 2, 0.9000", "other : 10, 0.7000", "other : 1, 0.4000",

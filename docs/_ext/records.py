@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Iterable
 from html import escape
@@ -50,6 +51,9 @@ FUNCTIONS = {
     "sum": sum,
     "median": statistics.median,
 }
+
+WHOLE = re.compile(r"[-−+]?[\d.,e-]+[ %×M]*|–|")
+"""What a cell of a column holds that is a number, a date or nothing."""
 
 Row = dict[str, Any]
 
@@ -164,32 +168,41 @@ class Record(Directive):
 
 
 COLOURS = ("#d1495b", "#2e6fba", "#3a9d6e", "#e08e2b", "#8561b5", "#5b6770", "#b04fa0", "#9b6a3c")
-WIDTH, HEIGHT, ACROSS = 340, 230, 2
+WIDTH, HEIGHT = 340, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 70, 26, 34
-"""Pixels of a panel, how many lie side by side, and margins around its points."""
+"""Pixels of a panel, and margins around its points."""
+
+LETTER, LINE = 6, 11
+"""Pixels of a letter, at most, and of a line of words."""
 
 LEAST_SPAN = 0.002
 """What the height of a panel stands for at least: smaller differences are seeds'."""
+
+ENDS = ("start", "end")
 
 Point = tuple[float, float, str]
 """A point of a series: x, y and a name."""
 
 
 def fronts(panels: dict[str, dict[str, list[Point]]], titles: tuple[str, str]) -> str:
-    """Return a chart as SVG, x in decades; `panels` have points by series."""
+    """Return a chart as HTML, x in decades; `panels` have points by series."""
     names = list(dict.fromkeys(name for series in panels.values() for name in series))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
-    lines, legend = -(-len(panels) // ACROSS), -(-len(names) // 3)
-    parts = []
-    for number, (title, series) in enumerate(panels.items()):
-        at = f"translate({number % ACROSS * WIDTH} {number // ACROSS * HEIGHT})"
-        parts.append(f'<g transform="{at}">{panel(title, series, colours, titles)}</g>')
-    for number, (name, colour) in enumerate(colours.items()):
-        x, y = LEFT + number % 3 * 215, lines * HEIGHT + 14 + number // 3 * 18
-        parts.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{colour}"/>{text(x + 9, y, name)}')
-    size = f"0 0 {ACROSS * WIDTH} {lines * HEIGHT + 18 * legend + 6}"
-    style = "font-family:sans-serif;font-size:11px;fill:currentColor;max-width:100%"
-    return f'<svg viewBox="{size}" role="img" style="{style}">{"".join(parts)}</svg>'
+    style = "font-family:sans-serif;font-size:11px;fill:currentColor"
+    drawn = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" style="{style};'
+        f'max-width:100%">{panel(title, series, colours, titles)}</svg>'
+        for title, series in panels.items()
+    ]
+    legend = [
+        f'<svg width="215" height="18" style="{style}"><circle cx="6" cy="9" r="4" '
+        f'fill="{colour}"/>{text(16, 13, name)}</svg>'
+        for name, colour in colours.items()
+    ]
+    return "".join(
+        f'<div style="display:flex;flex-wrap:wrap">{"".join(part)}</div>'
+        for part in (drawn, legend)
+    )
 
 
 def text(x: float, y: float, words: str, anchor: str = "start") -> str:
@@ -228,13 +241,23 @@ def panel(
     ahead = [place(x, -y) for x, y in best]
     corners = [step for a, b in pairwise(ahead) for step in (a, (b[0], a[1]))] + ahead[-1:]
     parts.append(path(corners, 'stroke="currentColor" opacity="0.3" stroke-dasharray="4 3"'))
+    taken: list[tuple[float, float, float]] = []  # by words: both ends, and height
     for name, along in series.items():
         there = [place(x, y) for x, y, _ in along]
         parts.append(path(there, f'stroke="{colours[name]}" opacity="0.6"'))
         for (x, y), (seconds, value, word) in zip(there, along, strict=True):
             about = escape(f"{name} {word}: {seconds:.3g}, {value:.4f}")
             parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colours[name]}">')
-            parts.append(f"<title>{about}</title></circle>{text(x + 6, y + 4, word)}")
+            parts.append(f"<title>{about}</title></circle>")
+            length = LETTER * len(word)
+            left = x + 6 if x + 6 + length < WIDTH else x - 6 - length
+            if all(
+                left > right or left + length < begin or abs(y - at) > LINE
+                for begin, right, at in taken
+            ):
+                taken.append((left, left + length, y))
+                on_left = left < x
+                parts.append(text(x + (-6 if on_left else 6), y + 4, word, ENDS[on_left]))
     return "".join(parts)
 
 
@@ -275,13 +298,18 @@ def by_panel(
 
 
 def as_nodes(cells: list[list[str]]) -> nodes.table:
-    """Return a table of texts."""
+    """Return a table of texts; numbers are aligned, and neither they nor dates are broken."""
     width = len(cells[0])
     group = nodes.tgroup(cols=width)
     group += [nodes.colspec(colwidth=1) for _ in range(width)]
+    whole = [
+        all(WHOLE.fullmatch(text) for text in column[1:]) for column in zip(*cells, strict=True)
+    ]
 
     def line(texts: list[str]) -> nodes.row:
         entries = [nodes.entry("", nodes.paragraph("", text)) for text in texts]
+        for entry, number in zip(entries, whole, strict=True):
+            entry["classes"] += ["whole"] * number
         return nodes.row("", *entries)
 
     group += nodes.thead("", line(cells[0]))
