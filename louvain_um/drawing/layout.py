@@ -37,6 +37,9 @@ SMALLEST = 0.008
 """Smallest radius of a circle, on paper of width 2."""
 
 
+DENSE = 500
+"""Vertices up to which networkx takes cheap steps; with more it takes few, by the energy."""
+
 UNIFORM_WIDTH = 0.8
 """Width of lines of one weight, in points."""
 
@@ -241,7 +244,7 @@ def _springs(
     found = networkx.spring_layout(
         springs,
         pos=None if start is None else dict(enumerate(start)),
-        iterations=120,
+        iterations=120 if count <= DENSE else 40,
         seed=seed,
         k=None if count == 0 else 1.2 / np.sqrt(count),
     )

@@ -62,8 +62,9 @@ function names(X, Y, faint, ink, paper) {
   pen.font = "12px system-ui, sans-serif"; pen.textAlign = "center"; pen.textBaseline = "bottom";
   for (const i of order) {
     const name = brief(view.name[i]), half = pen.measureText(name).width / 2 + 2;
-    const x = X(i), y = Y(i) - Math.max(1.5, scale * view.r[i]) - 2;
-    if (faint(i) || x < -half || x > canvas.clientWidth + half || y < 0 || y > canvas.clientHeight + 14) continue;
+    const edge = canvas.clientWidth, y = Y(i) - Math.max(1.5, scale * view.r[i]) - 2;
+    if (faint(i) || X(i) < 0 || X(i) > edge || y < 0 || y > canvas.clientHeight + 14) continue;
+    const x = Math.max(half, Math.min(edge - half, X(i)));
     if (taken.some(t => x - half < t[2] && t[0] < x + half && y - 14 < t[3] && t[1] < y)) continue;
     taken.push([x - half, y - 14, x + half, y]);
     pen.globalAlpha = 1; pen.lineWidth = 3; pen.strokeStyle = paper; pen.strokeText(name, x, y);
@@ -90,9 +91,24 @@ function choose(community) {
 }
 
 let pressed = null, moved = false;
-canvas.addEventListener("pointerdown", e => { pressed = [e.clientX - left, e.clientY - top_]; moved = false; canvas.setPointerCapture(e.pointerId); });
-canvas.addEventListener("pointerup", e => { pressed = null; if (!moved) { const i = under(e); choose(i === null ? chosen : view.community[i]); } });
+const touching = new Map();
+canvas.addEventListener("pointerdown", e => {
+  moved = touching.size > 0; pressed = [e.clientX - left, e.clientY - top_];
+  touching.set(e.pointerId, e); canvas.setPointerCapture(e.pointerId);
+});
+canvas.addEventListener("pointerup", e => {
+  touching.delete(e.pointerId); pressed = null;
+  if (!moved) { const i = under(e); choose(i === null ? chosen : view.community[i]); }
+});
+canvas.addEventListener("pointercancel", e => { touching.delete(e.pointerId); pressed = null; });
 canvas.addEventListener("pointermove", e => {
+  if (touching.size === 2 && touching.has(e.pointerId)) {
+    const other = [...touching.values()].find(t => t.pointerId !== e.pointerId), box = canvas.getBoundingClientRect();
+    const apart = t => Math.hypot(t.clientX - other.clientX, t.clientY - other.clientY) || 1;
+    zoom(apart(e) / apart(touching.get(e.pointerId)), other.clientX - box.left, other.clientY - box.top);
+    touching.set(e.pointerId, e); moved = true;
+    return;
+  }
   if (pressed) { left = e.clientX - pressed[0]; top_ = e.clientY - pressed[1]; moved = true; draw(); return; }
   const i = under(e);
   tip.hidden = i === null;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing import over_time
@@ -105,6 +107,7 @@ def _rows(result: Result, graph: Graph, descriptions: Sequence[str] | None) -> l
     """Return the rows of the table, the largest communities first."""
     measured = quality(graph, result.labels, result.resolution, objective=result.objective)
     hubs = hub_members(graph, result.labels, HUBS)[:MOST_ROWS]
+    inside, cut = (aligned(column) for column in (measured.inside, measured.cut))
     rows = []
     for c, members in enumerate(hubs):
         found = members[members >= 0]
@@ -115,18 +118,26 @@ def _rows(result: Result, graph: Graph, descriptions: Sequence[str] | None) -> l
                 "community": c,
                 "cells": [
                     f"{measured.sizes[c]:,}",
-                    f"{measured.inside[c]:,.6g}",
-                    f"{measured.cut[c]:,.6g}",
+                    inside[c],
+                    cut[c],
                     f"{measured.conductance[c]:.3f}",
                     f"{measured.density[c]:.3f}",
                 ],
                 "texts": [
                     ", ".join(listable(named)),
-                    *([] if descriptions is None else [shown(descriptions[c])]),
+                    *([] if descriptions is None else [shown(descriptions[c]) or "nothing"]),
                 ],
             }
         )
     return rows
+
+
+def aligned(column: NDArray[Any]) -> list[str]:
+    """Return numbers with as many decimals each: none of integers, else those of four digits."""
+    largest = float(np.abs(column).max(initial=0))
+    whole = largest == 0 or bool((column == np.rint(column)).all())
+    decimals = 0 if whole else max(0, 3 - math.floor(math.log10(largest)))
+    return [f"{value:,.{decimals}f}" for value in column.tolist()]
 
 
 def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
