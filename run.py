@@ -55,7 +55,7 @@ def prepare(extra: str) -> None:
     done = [name for name, stamp in stamps.items() if read_text(stamp) == state.hexdigest()]
     if PYTHON.exists() and (extra in done or "dev" in done):
         return
-    print_line(f"setting up {ENVIRONMENT.name} (once; about a minute) …")
+    print_line(f"setting up {ENVIRONMENT.name} (once; a minute or two) …")
     if not done:
         subprocess.run(
             [sys.executable, "-m", "venv", "--clear", "--without-pip", str(ENVIRONMENT)], check=True
