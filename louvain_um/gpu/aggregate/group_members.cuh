@@ -77,8 +77,12 @@ __device__ void list_members(const Arguments<W, A>& args, i64 k) {
   grid_sync(barrier);
 }
 
+// Most members that a warp sums at a time.
+#define SUMMED_MEMBERS 16384
+
 // Sums degrees and doubled loops of each community's members, squares of degrees and totals.
-// Members of a community follow each other: a warp joins them before it adds to memory.
+// Members of a community follow each other: a warp joins those of a range before it adds to memory,
+// which may be the host's, where additions to one address take a microsecond each.
 template <class W, class A>
 __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
   Barrier* barrier = &args.state->barrier;
@@ -87,35 +91,52 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
   grid_sync(barrier);
   const ArcsBefore arcs_before = args.arcs_before();
   const u32 lane = lane_index();
-  for (i64 i = thread; i - lane < n; i += threads) {
-    u32 c = EMPTY;
-    A degree = 0, loop = 0;
-    if (i < n) {
-      u32 v = args.members[i];
-      c = args.numbers[v];
-      if constexpr (same<W, Packed> || same<W, PackedOffsets32>)
-        degree = arcs_before[i + 1] - arcs_before[i];
-      else
-        degree = args.degrees[v];
-      if (args.loops) loop = 2 * args.loops[v];
-    }
-    for (int d = 1; d < WARP; d <<= 1) {
-      u32 other = __shfl_up_sync(FULL, c, d);
-      A more_degree = __shfl_up_sync(FULL, degree, d), more_loop = __shfl_up_sync(FULL, loop, d);
-      if (lane >= d && other == c) {
-        degree += more_degree;
-        loop += more_loop;
+  const i64 range = warp_range(n, SUMMED_MEMBERS);
+  auto put = [&](u32 c, A degree, A loop, bool whole) {
+    if (whole)
+      args.new_degrees[c] = degree;
+    else if (degree)
+      reduce_add(args.new_degrees + c, degree);
+    if (loop) reduce_add(args.new_loops + c, loop);
+  };
+  for (i64 low = thread / WARP * range; low < n; low += threads / WARP * range) {
+    // The community of the first member may begin before the range; the open one may go on.
+    u32 begun = EMPTY, open = EMPTY;
+    A open_degree = 0, open_loop = 0;
+    for (i64 i = low + lane; i - lane < min(low + range, n); i += WARP) {
+      u32 c = EMPTY;
+      A degree = 0, loop = 0;
+      if (i < n) {
+        u32 v = args.members[i];
+        c = args.numbers[v];
+        if constexpr (same<W, Packed> || same<W, PackedOffsets32>)
+          degree = arcs_before[i + 1] - arcs_before[i];
+        else
+          degree = args.degrees[v];
+        if (args.loops) loop = 2 * args.loops[v];
       }
+      for (int d = 1; d < WARP; d <<= 1) {
+        u32 other = __shfl_up_sync(FULL, c, d);
+        A more_degree = __shfl_up_sync(FULL, degree, d), more_loop = __shfl_up_sync(FULL, loop, d);
+        if (lane >= d && other == c) {
+          degree += more_degree;
+          loop += more_loop;
+        }
+      }
+      const u32 next = __shfl_down_sync(FULL, c, 1), first = __shfl_sync(FULL, c, 0);
+      if (begun == EMPTY) begun = first;
+      if (open == first) {
+        if (c == first) degree += open_degree, loop += open_loop;
+      } else if (open != EMPTY && lane == 0) {
+        put(open, open_degree, open_loop, open != begun);
+      }
+      // What begins and ends within the range is whole.
+      if (c != EMPTY && lane < WARP - 1 && next != c) put(c, degree, loop, c != begun);
+      open = __shfl_sync(FULL, c, WARP - 1);
+      open_degree = __shfl_sync(FULL, degree, WARP - 1);
+      open_loop = __shfl_sync(FULL, loop, WARP - 1);
     }
-    const u32 next = __shfl_down_sync(FULL, c, 1), first = __shfl_sync(FULL, c, 0);
-    if (c != EMPTY && (lane == WARP - 1 || next != c)) {
-      // What begins and ends within the warp is whole.
-      if (c != first && lane < WARP - 1)
-        args.new_degrees[c] = degree;
-      else if (degree)
-        reduce_add(args.new_degrees + c, degree);
-      if (loop) reduce_add(args.new_loops + c, loop);
-    }
+    if (open != EMPTY && lane == 0) put(open, open_degree, open_loop, false);
   }
   grid_sync(barrier);
   Squares squares;

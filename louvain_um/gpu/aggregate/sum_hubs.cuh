@@ -32,10 +32,12 @@ __device__ void clear_tables(const Arguments<W, A>& args) {
 
 // Writes the rows of hubs hub_bin[done], hub_bin[done + 1], … from their tables, which begin at
 // table_at[0], table_at[1], …, table_at[taken] being the end of the last, and empties the tables.
-// Tables are multiples of a group: its slots belong to one hub.
+// Tables are multiples of a group: its slots belong to one hub. `counts`, if there are any, count
+// the arcs of hubs in place of new_offsets, which may be on the host: warps wait for the last count.
 template <class W, class A>
 __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
-                           const GlobalSlots<A>& table, const u64* table_at, u32 done, u32 taken) {
+                           const GlobalSlots<A>& table, const u64* table_at, u32 done, u32 taken,
+                           u64* counts) {
   const i64 groups = table_at[taken] / WARP;
   const i64 part = (groups + PARTS * GROUPS - 1) / (PARTS * GROUPS);  // steps of a warp
   for (i64 step = grid_thread() / WARP; step < part * PARTS; step += grid_threads() / WARP) {
@@ -65,7 +67,8 @@ __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
       const i64 c = args.hub_bin[done + hub[q]];
       if (all) {
         const u32 wanted = together ? all : __popc(used[q]);
-        if (lane_index() == 0) at = atomicAdd((u64*)args.new_offsets + c, (u64)wanted);
+        u64* const count = counts ? counts + hub[q] : (u64*)args.new_offsets + c;
+        if (lane_index() == 0) at = atomicAdd(count, (u64)wanted);
         at = __shfl_sync(FULL, at, 0);
         if (together) all = 0;
       }
@@ -155,6 +158,8 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
     const u32 units = fits ? (arcs + unit_arcs - 1) / unit_arcs : 0;
     u32 units_before = block_scan(units, all_units);
     taken = block_sum(fits ? 1u : 0u);
+    u64* const counts = taken <= gridDim.x ? args.partials : nullptr;
+    if (counts && blockIdx.x == 0 && t < taken) counts[t] = 0;
     if (t == 0) shared.table_at[0] = 0;
     if (fits) shared.table_at[t + 1] = slots_before + slots;
     shared.unit_at[t] = units_before;
@@ -187,7 +192,10 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
       if (threadIdx.x == 0 && inner) atomicAdd(args.new_loops + c, inner);
     }
     grid_sync(barrier);
-    write_hubs(args, chunk, table, shared.table_at, done, taken);
+    write_hubs(args, chunk, table, shared.table_at, done, taken, counts);
+    grid_sync(barrier);
+    if (!counts) continue;
+    if (blockIdx.x == 0 && t < taken) args.new_offsets[args.hub_bin[done + t]] = counts[t];
     grid_sync(barrier);
   }
 }
