@@ -74,8 +74,11 @@ def replay(
     *,
     driver: Driver | None = None,
     known: FinishedReplays | None = None,
+    record: bool = False,
 ) -> tuple[dict[str, Any], Simulation | None]:
     """Return a row of a sweep's results, and the simulation unless the policy cannot run.
+
+    With `record` the simulation of a policy other than `auto` has its events.
 
     The run has at most what the machine has, as in a plan: `budget_bytes` of the row is never more
     than `machine_bytes`.
@@ -108,7 +111,9 @@ def replay(
         key = (policy.name, point.oversubscription, point.gpu)
         if key not in known:
             try:
-                known[key] = run(trace, policy, machine, capacity, driver, peer=point.peer)
+                known[key] = run(
+                    trace, policy, machine, capacity, driver, peer=point.peer, record=record
+                )
             except MemoryBudgetError as error:
                 known[key] = _of_machine(
                     error, machine
@@ -148,8 +153,11 @@ def run(
     driver: Driver | None = None,
     *,
     peer: bool = False,
+    record: bool = False,
 ) -> Simulation:
     """Simulate a trace under a policy; "auto" uses the plan for this capacity, in bytes.
+
+    With `record`, single events are kept, but not of "auto".
 
     With `Driver(eviction="program")` this program runs within a budget: it moves blocks of level 0
     itself, and its plan may refuse the run. Otherwise the driver evicts.
@@ -204,7 +212,7 @@ def run(
         capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
     return simulate(
         trace, machine, placements=placements, capacity=capacity, driver=driver, peer=peer,
-        record=False,
+        record=record,
     )  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from louvain_um.errors import OptionError
 from louvain_um.placement.machine.profiles import load_machine
-from louvain_um.profiling.simulator import simulate
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.points import Settings, Subject
 from louvain_um.profiling.sweep.replay import Point, replay
@@ -53,15 +52,10 @@ def save_sessions(
         point = Point(
             graph=subject.name, policy="base", oversubscription=rate, gpu=settings.gpus[0]
         )
-        row, found = replay(trace, point, machine, driver=settings.driver)
-        if found is None:
-            continue
-        run = simulate(
-            trace, machine, placements=found.provenance["placements"],
-            capacity=found.capacity_bytes, driver=settings.driver,
-        )  # fmt: skip
-        about = {"policy": row["policy"], "graph": {"name": subject.name}}
-        session_of(trace, run, **about).save(path, force=True)
+        row, run = replay(trace, point, machine, driver=settings.driver, record=True)
+        if run is not None:
+            about = {"policy": row["policy"], "graph": {"name": subject.name}}
+            session_of(trace, run, **about).save(path, force=True)
 
 
 Kind = Literal["mesh", "social", "web", "kronecker", "chain", "traffic"]
