@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 from typer.models import OptionInfo
 
 from louvain_um.errors import Taken
-from louvain_um.results.display import count, listable, objective_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -146,6 +144,8 @@ def console() -> Console:
 
 def graph_line(graph: Graph, name: str) -> str:
     """Return a line with a graph's name and size."""
+    from louvain_um.results.display import count
+
     kind = "weighted" if graph.weighted else "unweighted"
     vertices = count(graph.n_vertices, "vertex", "vertices")
     line = f"{name}: {vertices}, {count(graph.n_edges, 'edge', 'edges')}, {kind}"
@@ -172,6 +172,8 @@ def numbers_of(result: Outcome) -> dict[str, Any]:
 
 def result_line(result: Outcome, compiling: float = 0.0) -> str:
     """Return a line with communities, modularity and seconds, compile time excluded."""
+    from louvain_um.results.display import count, objective_text
+
     many = count(result.n_communities, "community", "communities")
     levels = count(len(result.levels), "level", "levels")
     seconds = max(result.timings.get("total", 0.0) - compiling, 0.0)
@@ -183,6 +185,8 @@ def result_line(result: Outcome, compiling: float = 0.0) -> str:
 
 def communities_table(result: Communities, width: int, top: int) -> Table:
     """Return a table of the `top` largest communities, members by descending degree."""
+    from louvain_um.results.display import count
+
     table = new_table("#", "size", "<members")
     room = max(20, width - 20)
     for c, members in enumerate(largest(result, room, top)):
@@ -203,6 +207,10 @@ def largest(result: Communities, most: int, top: int) -> list[list[str]]:
 
     Where no process held the graph, in the order of vertices.
     """
+    import numpy as np
+
+    from louvain_um.results.display import listable
+
     chosen = np.flatnonzero(result.labels < top)
     degrees = np.zeros(len(chosen)) if result.graph is None else result.graph.degrees[chosen]
     order = np.lexsort((chosen, -degrees, result.labels[chosen]))
