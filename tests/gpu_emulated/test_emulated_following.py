@@ -424,8 +424,8 @@ def test_a_part_is_searched_from_each_of_its_ends(emulated, arcs):
 def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):
     n = 9000
     graph = lu.DynamicGraph(lu.Graph.from_edges(np.zeros(n - 1, np.int64), np.arange(1, n)))
-    (count, slots), _, arrays = there(graph, emulated, 1)._follower.steps.hubs
-    names = hub_tables.hub_arrays(count, slots, np.uint64)
+    sizes, _, arrays = there(graph, emulated, 1)._follower.steps.hubs
+    names, (count, slots) = hub_tables.hub_arrays(sizes, np.uint64), sizes
     partials = dict(zip(names, arrays, strict=True))["partials"]
     assert slots // hub_tables.PARTITION_ARCS > 1
     assert (

@@ -22,7 +22,7 @@ def components(rows: KernelRows, space: Workspace = PLAIN) -> Any:
     return parents
 
 
-class Forest(NamedTuple):
+class PackedForest(NamedTuple):
     """Edges of a forest, smaller end << 32 | larger end, and their weights: the first `size`."""
 
     edges: Any
@@ -34,7 +34,7 @@ EDGES: Final = 1
 """Word of the state where the number of edges is (`ForestState`)."""
 
 
-def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> Forest:
+def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> PackedForest:
     """Return a minimum spanning forest."""
     rows, n, (state, _) = rows.anywhere, rows.n_vertices, space.control()
     edges, weights = (space.empty(name, n, np.uint64) for name in ("edges", "edge_weights"))
@@ -49,7 +49,7 @@ def spanning_forest(rows: KernelRows, space: Workspace = PLAIN) -> Forest:
             ),
             edges, weights, state,
         )  # fmt: skip
-    return Forest(edges, weights.view(np.int64), int(state[EDGES]))
+    return PackedForest(edges, weights.view(np.int64), int(state[EDGES]))
 
 
 def in_order(edges: Any, weights: Any) -> tuple[Any, Any]:
