@@ -39,7 +39,8 @@ class Communities:
     Parameters
     ----------
     graph : Graph or None
-        The graph; None when loaded from a file without it.
+        The graph; None when loaded from a file without it. One that a GPU built for the run stays
+        in its memory until the graph is freed; arrays that are asked for are copied to the host.
     labels : uint32[n]
         Community of each vertex, 0 … k − 1 by descending size, ties by smallest member.
     maps : tuple of uint32 arrays
