@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -92,15 +93,21 @@ def _ended(
         return Ended(code=code, session=None)
     # A launcher starts the program that uses CUDA: of several, what allocates most counts.
     chosen = max(found, key=lambda one: (one.process == process, int(one[Record.ALLOC]["b"].sum())))
-    session = session_of(
-        chosen,
-        tracing.modules if tracing is not None else None,
-        program=Path(command[0]).name,
-        policy=advice.policy.name if advice is not None else None,
-        exit_code=code,
-        process_seconds=seconds,
-        graph={"name": Path(command[0]).name},
-    )
+    try:
+        session = session_of(
+            chosen,
+            tracing.modules if tracing is not None else None,
+            program=Path(command[0]).name,
+            policy=advice.policy.name if advice is not None else None,
+            exit_code=code,
+            process_seconds=seconds,
+            graph={"name": Path(command[0]).name},
+        )
+    except (ArithmeticError, LookupError, ValueError, struct.error) as error:
+        raise LouvainUmError(
+            f"{command[0]}: ended with {code}, and what was recorded is damaged, as by a program "
+            "that writes beyond its arrays; check it with compute-sanitizer"
+        ) from error
     notes = advice.notes if advice is not None else ()
     if len(found) > 1:
         many = count(len(found) - 1, "other process", "other processes")

@@ -20,10 +20,11 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
-from louvain_um.profiling.attach import library, tracing
+from louvain_um.profiling.attach import library, program, tracing
 from louvain_um.profiling.attach.accesses import Launch, constant_arguments, gathered
 from louvain_um.profiling.attach.library import SOURCE
 from louvain_um.profiling.attach.policy import answer, decide
+from louvain_um.profiling.attach.records import SLOT
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
 from louvain_um.profiling.attach.to_session import _inputs
 from louvain_um.profiling.session import Lifetime
@@ -261,6 +262,40 @@ def test_a_killed_program_leaves_a_session_and_its_signal(stand_in, tmp_path, nu
     session = load(path)
     assert not session.metadata["complete"]
     assert [life.nbytes for life in session.lifetimes] == [4 * MB]
+
+
+RECORD = """
+import shutil, sys
+from louvain_um.profiling.attach import program
+ended = program._ended
+def kept(folder, *more):
+    shutil.copytree(folder, sys.argv[1], ignore=lambda folder, names: {"answers"} & {*names})
+    return ended(folder, *more)
+program._ended = kept
+program.run(sys.argv[2:])
+"""
+
+
+@pytest.mark.system
+def test_records_that_a_program_wrote_over_are_an_error(stand_in, tmp_path):
+    kept = tmp_path / "kept"
+    command = [sys.executable, "-c", RECORD, str(kept), str(stand_in.program), "three"]
+    subprocess.run(command, env=stand_in.variables, check=True, capture_output=True)
+    (file,) = kept.glob("*.record")
+    whole, chance, damaged = np.fromfile(file, SLOT), np.random.default_rng(1), 0
+    whole = whole[: np.flatnonzero(whole["kind"])[-1] + 1]
+    for _ in range(150):
+        changed = whole.copy()
+        for _ in range(3):
+            name = chance.choice(SLOT.names)
+            values = (0, 1, np.iinfo(SLOT[name]).max, np.iinfo(SLOT[name]).min, 50)
+            changed[name][chance.integers(len(changed))] = values[chance.integers(5)]
+        changed.tofile(file)
+        try:
+            program._ended(kept, 0, 1, ["app"], None, None, 1.0)
+        except LouvainUmError as error:
+            damaged += "is damaged" in str(error)
+    assert damaged
 
 
 @pytest.mark.system
