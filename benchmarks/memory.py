@@ -22,7 +22,7 @@ from common import GENERATED, host_graph, machine, save
 
 import louvain_um as lu
 from louvain_um import api
-from louvain_um.cli.startup import mmap_large_arrays
+from louvain_um.cli import mmap_large_arrays
 
 
 def resident() -> int:

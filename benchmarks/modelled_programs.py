@@ -24,7 +24,7 @@ from louvain_um import generators
 from louvain_um.algorithms.programs import program_for
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy, register
-from louvain_um.profiling.access.declared_trace import trace_of
+from louvain_um.profiling.access.recorded_plans import trace_of
 from louvain_um.profiling.simulator import Launch, Simulation
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 

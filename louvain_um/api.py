@@ -21,8 +21,7 @@ from louvain_um.gpu.runtime.device import (
     refuse_high_degrees,
 )
 from louvain_um.graph.graph import Graph
-from louvain_um.option_signatures import OptionValues, takes_options
-from louvain_um.options import ObjectiveName, Options
+from louvain_um.options import ObjectiveName, Options, OptionValues, takes_options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.progress import observed
 from louvain_um.results.communities import Communities

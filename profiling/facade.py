@@ -12,7 +12,7 @@ from louvain_um.formats.file_types import path_text
 from louvain_um.profiling.session import Lifetime, SessionData, storage
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.sources import nsys
-from louvain_um.profiling.views.session.lines import lines
+from louvain_um.profiling.views.session.analysis import lines
 
 
 class Session(SessionData):

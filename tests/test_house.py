@@ -147,7 +147,7 @@ IMPORTS_BY_NAME = re.compile(r'(?:import_module|require)\("(\w+)')
 
 GOES_OUTSIDE = {
     "louvain_um.cli.commands.warmup": {"subprocess"},
-    "louvain_um.cli.startup": {"ctypes"},
+    "louvain_um.cli": {"ctypes"},
     "louvain_um.core.atomic_files": {"ctypes", "fcntl"},
     "louvain_um.core.compiled": {"pickle"},
     "louvain_um.core.headroom": {"ctypes"},

@@ -8,8 +8,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.option_signatures import OptionValues
-from louvain_um.options import Budget, Options, parse_bytes, parse_count
+from louvain_um.options import Budget, Options, OptionValues, parse_bytes, parse_count
 
 
 @pytest.mark.parametrize(

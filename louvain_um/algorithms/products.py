@@ -19,8 +19,7 @@ from louvain_um.algorithms.programs import iterations_to
 from louvain_um.algorithms.running import running
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.events import Observer
-from louvain_um.option_signatures import OF_DETECTION, RunValues, takes_options
-from louvain_um.options import is_number, is_whole
+from louvain_um.options import OF_DETECTION, RunValues, is_number, is_whole, takes_options
 
 UNIT: Final = 1 << 60
 """The sum of all ranks, but for what is cut off: less than one unit per arc and iteration.

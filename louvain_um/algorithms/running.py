@@ -15,8 +15,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice, device_errors, device_of, pick
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
-from louvain_um.option_signatures import RunValues
-from louvain_um.options import Budget, Options
+from louvain_um.options import Budget, Options, RunValues
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from louvain_um.algorithms.running import running
 from louvain_um.events import Observer
-from louvain_um.option_signatures import OF_DETECTION, RunValues, takes_options
+from louvain_um.options import OF_DETECTION, RunValues, takes_options
 
 
 @takes_options(*OF_DETECTION)

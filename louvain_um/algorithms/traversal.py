@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from louvain_um.algorithms.programs import vertex_of
 from louvain_um.algorithms.running import running
 from louvain_um.events import Observer
-from louvain_um.option_signatures import OF_DETECTION, RunValues, takes_options
+from louvain_um.options import OF_DETECTION, RunValues, takes_options
 
 
 class SearchTree(NamedTuple):

@@ -23,8 +23,7 @@ from louvain_um.core.search import refuse_count, seeds_of
 from louvain_um.errors import OptionError, check_switch
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
-from louvain_um.option_signatures import OptionValues, takes_options
-from louvain_um.options import Method, Options, is_number
+from louvain_um.options import Method, Options, OptionValues, is_number, takes_options
 from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.agreement import mean_agreement
 from louvain_um.results.quality import modularity

@@ -6,12 +6,14 @@ functions, so that ``--help`` stays fast.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
 import threading
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -25,8 +27,69 @@ from louvain_um.cli.exit_codes import (
     report_error,
 )
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.startup import mmap_large_arrays
 from louvain_um.core.atomic_files import remove_temporary_files
+
+MMAP_THRESHOLD: Final = -3
+"""M_MMAP_THRESHOLD of mallopt."""
+
+LARGE: Final = 1 << 22
+"""Bytes from which each array gets a memory mapping of its own: more than a block of a text takes,
+since each new mapping is cleared by the system, while the other threads wait."""
+
+
+def mmap_large_arrays() -> bool:
+    """Make malloc use mmap for every large array; return whether the C library accepted.
+
+    glibc starts with a threshold of 128 KiB, but raises it up to 32 MiB as mapped blocks are
+    freed. Smaller arrays then come from the heap, whose gaps are not returned to the system: a
+    fifth of the peak on graphs of a few million arcs.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    with suppress(OSError, AttributeError):
+        return bool(ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE))
+    return False
+
+
+def kernel_folder() -> Path:
+    """Return the cache folder: NUMBA_CACHE_DIR, the package's folder or the user's cache."""
+    from louvain_um.cpu import move
+
+    kernel: Any = move.run_sweep
+    return Path(kernel._cache.cache_path)
+
+
+def kernels_compiled() -> bool:
+    """Return whether the slowest kernel to compile is in the cache, for its current source."""
+    from louvain_um.cpu import move
+
+    kernel: Any = move.run_sweep
+    line = kernel.py_func.__code__.co_firstlineno
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    return any(kernel_folder().glob(f"move.run_sweep-{line}.{python}*.nbi"))
+
+
+def import_numba() -> None:
+    """Import Numba without SciPy's BLAS, which no kernel here calls, to start sooner.
+
+    While `arraymath` is imported, it asks `ensure_blas` whether `numpy.dot` can be compiled.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    from numba.np import linalg
+
+    module: Any = linalg
+    check = module.ensure_blas
+    module.ensure_blas = _no_blas
+    try:
+        import numba.np.arraymath  # noqa: F401  # imported for its side effects
+    finally:
+        module.ensure_blas = check
+
+
+def _no_blas() -> None:
+    raise ImportError("louvain-um compiles nothing that calls BLAS")
+
 
 PANELS: Final = {
     "Commands": {

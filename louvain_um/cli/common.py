@@ -337,7 +337,7 @@ def results_table(rows: Sequence[dict[str, Any]]) -> Any:
     """
     from louvain_um.cli.terminal import new_table
     from louvain_um.placement.units import seconds
-    from louvain_um.profiling.sweep.sentences import format_rates
+    from louvain_um.profiling.sweep.replay_tables import format_rates
 
     def shown(row: dict[str, Any]) -> str:
         ends = (row.get(f"{which}seconds") for which in ("least_", "", "most_"))

@@ -212,7 +212,7 @@ class Reading:
 
         It warns of nothing: commands print the graph's notes.
         """
-        from louvain_um.cli.startup import import_numba
+        from louvain_um.cli import import_numba
 
         import_numba()
         from louvain_um.errors import GraphWarning

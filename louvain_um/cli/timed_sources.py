@@ -16,14 +16,13 @@ from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.live_stream import LiveStream
 from louvain_um.dynamic.streams import EdgeStream, read_stream
 from louvain_um.dynamic.timed_edges import timed_edges_of
-from louvain_um.dynamic.times import NUMBERS
 from louvain_um.dynamic.tracking.stream_folder import (
     StreamFolder,
     damaged,
     fingerprint,
     fingerprint_of_names,
 )
-from louvain_um.dynamic.windows import Windows
+from louvain_um.dynamic.windows import NUMBERS, Windows
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats.graph_file import decompressed
 from louvain_um.formats.read_options import TimedOptions

@@ -21,8 +21,7 @@ from louvain_um.dynamic.timed_edges import (
     refuse_graphs,
     refuse_weights,
 )
-from louvain_um.dynamic.times import NUMBERS, Line, TimeFormat, seconds_of
-from louvain_um.dynamic.windows import EdgeBlock
+from louvain_um.dynamic.windows import NUMBERS, EdgeBlock, Line, TimeFormat, seconds_of
 from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
 from louvain_um.formats.edge_list.first_lines import sample_of
 from louvain_um.formats.edge_list.reader import TimedLines

@@ -19,7 +19,7 @@ from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows
 from louvain_um.cpu.walk import LinkedBlocks
 from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
-from louvain_um.dynamic.batches.changes import EdgeError
+from louvain_um.dynamic.batches.changes import NO_VERTICES, Change, EdgeError
 from louvain_um.dynamic.batches.names import (
     Names,
     are_names,
@@ -28,7 +28,6 @@ from louvain_um.dynamic.batches.names import (
     refuse_scale,
     weights_at,
 )
-from louvain_um.dynamic.change import NO_VERTICES, Change
 from louvain_um.dynamic.contents import Contents, HostContents
 from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
 from louvain_um.dynamic.stores import share_of, store_class

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.times import NUMBERS, Line, TimeFormat, seconds_of
+from louvain_um.dynamic.windows import NUMBERS, Line, TimeFormat, seconds_of
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
 from louvain_um.formats.arrow import from_arrow, is_numeric
 from louvain_um.formats.column_roles import choose_timed, choose_weight

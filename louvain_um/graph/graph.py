@@ -111,7 +111,7 @@ class Graph:
         Each row ascends, without repetition and without its own vertex; each edge is in the
         rows of both ends, with the same weight.
         """
-        from louvain_um.graph.validate import validate_rows
+        from louvain_um.graph.ids import validate_rows
 
         validate_rows(self.offsets, self.targets, self.weights)
         if self.kind != "signed" and len(self.loops) and int(self.loops.min()) < 0:

@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
-from louvain_um.option_signatures import OptionValues, takes_options, with_entries
-from louvain_um.options import Method, ObjectiveName, Options
+from louvain_um.options import (
+    Method,
+    ObjectiveName,
+    Options,
+    OptionValues,
+    takes_options,
+    with_entries,
+)
 
 if TYPE_CHECKING:
     from typing import Self

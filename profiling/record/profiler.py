@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, observing
-from louvain_um.option_signatures import OptionValues, takes_options
-from louvain_um.options import Method, Options
+from louvain_um.options import Method, Options, OptionValues, takes_options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.facade import Session

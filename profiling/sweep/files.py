@@ -20,12 +20,12 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.replay_tables import (
     BEST,
     FAULTS_AT,
+    explain,
     in_hindsight,
     nearest_groups,
     remarks,
 )
 from louvain_um.profiling.sweep.results import Row, Sweep
-from louvain_um.profiling.sweep.sentences import explain
 
 POINTS: Final = "points.jsonl"
 """Finished points, one a line, in the order in which they were finished."""

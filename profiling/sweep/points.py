@@ -18,8 +18,7 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Program
 from louvain_um.placement.units import size
-from louvain_um.profiling.access.declared_trace import trace_of
-from louvain_um.profiling.access.recorded_plans import program_of
+from louvain_um.profiling.access.recorded_plans import program_of, trace_of
 from louvain_um.profiling.simulator import Driver, Trace
 
 if TYPE_CHECKING:

@@ -173,7 +173,7 @@ def run(
     Examples
     --------
     >>> from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
-    >>> from louvain_um.profiling.access.declared_trace import trace_of
+    >>> from louvain_um.profiling.access.recorded_plans import trace_of
     >>> from louvain_um.profiling.sweep.replay import run
     >>> data = ProgramArray(name="data", shape=1 << 20, reads=Stream(5), from_host=1)
     >>> trace = trace_of(Program(name="scan", arrays=[data], phases=[Phase(name="go", passes=5)]))

@@ -24,6 +24,8 @@ from louvain_um.profiling.sweep.points import Settings, Subject, points
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
+    assumptions_of,
+    explain,
     groups,
     in_hindsight,
     iterations,
@@ -31,7 +33,6 @@ from louvain_um.profiling.sweep.replay_tables import (
     remarks,
     unknown_arrays,
 )
-from louvain_um.profiling.sweep.sentences import assumptions_of, explain
 from louvain_um.profiling.thesis.published import against_thesis
 
 if TYPE_CHECKING:

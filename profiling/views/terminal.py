@@ -29,8 +29,8 @@ def show(
     from rich.console import Console
 
     from louvain_um.profiling.views.session import tables
+    from louvain_um.profiling.views.session.analysis import data_sources
     from louvain_um.profiling.views.session.compare import comparison_tables
-    from louvain_um.profiling.views.session.lines import data_sources
     from louvain_um.profiling.views.session.verdict import verdict
 
     out = console or Console(highlight=False, markup=False, emoji=False)

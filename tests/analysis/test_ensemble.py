@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louvain_um as lu
-from louvain_um.analysis.consensus import arc_counts, certainty, find_consensus
+from louvain_um.analysis.ensemble import arc_counts, certainty, find_consensus
 from louvain_um.core.numbering import number_by_size
 from louvain_um.results.agreement import adjusted_rand, contingency
 from tests import oracle

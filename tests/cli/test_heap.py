@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from louvain_um.cli.startup import mmap_large_arrays
+from louvain_um.cli import mmap_large_arrays
 
 GAPS = """
 import numpy as np
 from pathlib import Path
-from louvain_um.cli.startup import mmap_large_arrays
+from louvain_um.cli import mmap_large_arrays
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

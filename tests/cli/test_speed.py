@@ -97,7 +97,7 @@ def test_the_entry_point_starts(two_triangles):
 
 def test_blas_can_still_be_imported():
     code = (
-        "import sys; from louvain_um.cli.startup import import_numba; import_numba()\n"
+        "import sys; from louvain_um.cli import import_numba; import_numba()\n"
         "assert 'scipy.linalg' not in sys.modules\n"
         "import scipy.linalg.cython_blas"
     )

@@ -73,7 +73,7 @@ PEAK = """
 import sys, threading, warnings
 from pathlib import Path
 import louvain_um as lu
-from louvain_um.cli.startup import mmap_large_arrays
+from louvain_um.cli import mmap_large_arrays
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 mmap_large_arrays()

@@ -84,13 +84,13 @@ def gpu() -> dict[str, Any]:
 
 def cache() -> dict[str, Any]:
     """Return the cache of compiled kernels: path, writable, and whether they are in it."""
-    from louvain_um.cli import startup as kernels
+    from louvain_um.cli import kernel_folder, kernels_compiled
 
-    folder = kernels.folder()
+    folder = kernel_folder()
     return {
         "path": str(folder),
         "writable": os.access(nearest(folder), os.W_OK),
-        "compiled": kernels.compiled(),
+        "compiled": kernels_compiled(),
     }
 
 

@@ -25,7 +25,7 @@ from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
-from louvain_um.profiling.sweep.sentences import format_rates
+from louvain_um.profiling.sweep.replay_tables import format_rates
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
@@ -247,7 +247,7 @@ def declared(graph: str, program: str, reading: Reading, *, quiet: bool) -> Trac
     """Return a trace of another algorithm on a graph, as it declares its accesses."""
     from louvain_um.algorithms.programs import check_name, program_for
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.profiling.access.declared_trace import trace_of
+    from louvain_um.profiling.access.recorded_plans import trace_of
 
     check_name(program)
     with progress_reporter(quiet=quiet) as reporter:

@@ -80,8 +80,8 @@ def stores(
     """Compare stores of changing graphs: rates, bytes per arc, moved bytes, traversal."""
     if output is None:
         raise OptionError(remedy="name a folder for the results with -o")
+    from louvain_um.cli import import_numba
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.cli.startup import import_numba
     from louvain_um.cli.terminal import console
 
     if every is None:

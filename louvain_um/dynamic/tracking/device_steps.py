@@ -17,7 +17,7 @@ from louvain_um.core import hierarchy, rules
 from louvain_um.core.hierarchy import LevelLoop, Stopwatch
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.search import search
-from louvain_um.dynamic.change import Change
+from louvain_um.dynamic.batches.changes import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.device_identity import DeviceListed
 from louvain_um.dynamic.tracking.following import BatchReport, FollowOptions, NamedPartition

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.objective import Objective, Sums
-from louvain_um.dynamic.change import NO_VERTICES, Change
+from louvain_um.dynamic.batches.changes import NO_VERTICES, Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.identity import HOST, ArrayMemory, CommunityIds, Listed
 from louvain_um.errors import OptionError

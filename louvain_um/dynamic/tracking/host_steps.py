@@ -18,7 +18,7 @@ from louvain_um.cpu.dynamic import inherit
 from louvain_um.cpu.dynamic import split as splitting
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
-from louvain_um.dynamic.change import Change
+from louvain_um.dynamic.batches.changes import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import BatchReport, FollowOptions, Mode, NamedPartition
 from louvain_um.dynamic.tracking.identity import (

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session import SessionData
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.lines import lines
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, lines
 from louvain_um.profiling.views.session.tables import by_group
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import Table

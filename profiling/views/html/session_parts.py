@@ -14,14 +14,18 @@ from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.canvas import colour
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, PagePart, cards, missing, non_empty
-from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
-from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
+from louvain_um.profiling.views.session import over_time, phase_tables, tables
+from louvain_um.profiling.views.session.analysis import (
+    SessionAnalysis,
+    data_sources,
+    evidence,
+    is_available,
+)
 from louvain_um.profiling.views.session.compare import (
     comparison_tables,
     difference,
     ordinal,
 )
-from louvain_um.profiling.views.session.lines import data_sources
 from louvain_um.profiling.views.session.over_time import overview
 from louvain_um.profiling.views.session.pages import Axis, Layer, differences, layers, ping_pong
 from louvain_um.profiling.views.session.phase_tables import (
@@ -181,7 +185,7 @@ def session_parts(
                 items=[cause_bars(causes), causes, *non_empty(ping_pong(analysis))],
             )
         )
-    more = [traffic.kernels(analysis), traffic.copies(analysis)]
+    more = [over_time.kernels(analysis), over_time.copies(analysis)]
     if any(table.rows for table in more):
         parts.append(PagePart(anchor="kernels", title="Kernels", items=non_empty(*more)))
     power = power_chart(analysis.session)

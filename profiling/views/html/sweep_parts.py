@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from louvain_um.profiling.sweep import results
+from louvain_um.profiling.sweep.replay_tables import merge_equal
 from louvain_um.profiling.sweep.results import Sweep, gains
-from louvain_um.profiling.sweep.sentences import merge_equal
 from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views.canvas import PALETTE, policy_colours
 from louvain_um.profiling.views.html import svg

@@ -12,14 +12,14 @@ from louvain_um.profiling.session.events import MOST_LEVELS, Kind
 from louvain_um.profiling.session.summary import COMPILE
 from louvain_um.profiling.views.session import over_time
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
-from louvain_um.profiling.views.session.pages import rebin
-from louvain_um.profiling.views.session.traffic import (
+from louvain_um.profiling.views.session.over_time import (
     TRAFFIC_COLUMNS,
     first_rows,
     memory_and_access_evidence,
     memory_evidence,
     traffic_by,
 )
+from louvain_um.profiling.views.session.pages import rebin
 from louvain_um.profiling.views.table import Column, Table
 
 CYCLES: Final = (

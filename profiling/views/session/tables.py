@@ -13,8 +13,7 @@ from louvain_um.profiling.views.session.analysis import (
     CAUSE_LABELS,
     SessionAnalysis,
 )
-from louvain_um.profiling.views.session.pages import ping_pong
-from louvain_um.profiling.views.session.traffic import (
+from louvain_um.profiling.views.session.over_time import (
     MOST_ROWS,
     TRAFFIC_COLUMNS,
     copies,
@@ -23,6 +22,7 @@ from louvain_um.profiling.views.session.traffic import (
     memory_evidence,
     traffic_by,
 )
+from louvain_um.profiling.views.session.pages import ping_pong
 from louvain_um.profiling.views.table import Column, Table
 
 

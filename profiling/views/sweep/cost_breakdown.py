@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from louvain_um.profiling.sweep.replay_tables import format_rate_ranges, format_rates
 from louvain_um.profiling.sweep.results import (
     Row,
     Sweep,
@@ -17,7 +18,6 @@ from louvain_um.profiling.sweep.results import (
     machines,
     runs_on,
 )
-from louvain_um.profiling.sweep.sentences import format_rate_ranges, format_rates
 from louvain_um.profiling.views.session.verdict import Verdict
 from louvain_um.profiling.views.table import Column, Table, format_value
 

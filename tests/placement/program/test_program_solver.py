@@ -12,12 +12,12 @@ from louvain_um.algorithms.programs import program_of
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
-from louvain_um.placement.program.arrangement import Arrangement
 from louvain_um.placement.program.cost import ProgramCost, joined
 from louvain_um.placement.program.solver import (
     DECIDED,
     HERE,
     ON_HOST,
+    Arrangement,
     device_bytes,
     held_by_phase,
     solve,

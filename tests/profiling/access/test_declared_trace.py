@@ -11,8 +11,7 @@ from louvain_um.errors import OptionError
 from louvain_um.generators import rmat
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
-from louvain_um.profiling.access.declared_trace import trace_of
-from louvain_um.profiling.access.recorded_plans import program_of
+from louvain_um.profiling.access.recorded_plans import program_of, trace_of
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.simulator import (
     Access,

@@ -17,10 +17,9 @@ from louvain_um.generators import rmat
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program, ProgramArray, Stream
 from louvain_um.profiling import Session, load
-from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.record.capture import Recording, Timeline
 from louvain_um.profiling.record.jobs import noting_launches
 from louvain_um.profiling.record.profiler import check, profile, recording
-from louvain_um.profiling.record.timeline import Timeline
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.views.session.analysis import evidence

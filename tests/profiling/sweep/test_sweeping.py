@@ -5,7 +5,7 @@ import louvain_um as lu
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
-from louvain_um.profiling.access.declared_trace import trace_of
+from louvain_um.profiling.access.recorded_plans import trace_of
 from louvain_um.profiling.sweep import Settings, Subject
 from louvain_um.profiling.sweep import sweep as sweep_of
 from louvain_um.profiling.sweep.files import read

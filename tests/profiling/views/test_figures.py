@@ -7,10 +7,10 @@ from louvain_um.profiling import Session
 from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.data import with_phases
 from louvain_um.profiling.session.events import EventTable, Kind, Source
-from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
+from louvain_um.profiling.views.session import over_time, phase_tables, tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
+from louvain_um.profiling.views.session.over_time import MOST_ROWS, first_rows
 from louvain_um.profiling.views.session.pages import Axis, ping_pong, refetched_bytes, spread
-from louvain_um.profiling.views.session.traffic import MOST_ROWS, first_rows
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import format_value
 from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
@@ -95,7 +95,7 @@ def test_residency_at_the_end_of_phases():
 
 
 def test_kernels_are_ordered_by_their_time():
-    first, second = traffic.kernels(SessionAnalysis(paged_run())).rows
+    first, second = over_time.kernels(SessionAnalysis(paged_run())).rows
     assert (first["kernel"], first["seconds"]) == ("move_tile", pytest.approx(0.049))
     assert first["share"] + second["share"] == pytest.approx(1)
 

@@ -5,8 +5,8 @@ import pytest
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.files import is_results, read
+from louvain_um.profiling.sweep.replay_tables import explain
 from louvain_um.profiling.sweep.results import Sweep, gains
-from louvain_um.profiling.sweep.sentences import explain
 from louvain_um.profiling.thesis import tables
 from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
