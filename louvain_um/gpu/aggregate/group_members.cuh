@@ -34,43 +34,62 @@ __device__ i64 rank_labels(const Arguments<W, A>& args) {
 
 // Lists the members of each community, in no particular order, and the arcs before each; numbers
 // become ranks, where there are ranks. `ranks` may share memory with `members`: it is read before
-// members are written. Offsets are read in order, once: they may be on the host. Ends with a
-// barrier.
+// members are written. Offsets of an input in fewer bytes are read in order, once: they may be on
+// the host. Others are looked up, which saves a pass. Ends with a barrier.
 template <class W, class A>
 __device__ void list_members(const Arguments<W, A>& args, i64 k) {
+  constexpr bool in_order = lengths_in_offsets<W> || same<W, PackedOffsets32>;
   Barrier* barrier = &args.state->barrier;
   const i64 n = args.n, thread = grid_thread(), threads = grid_threads();
   const ArcsBefore arcs_before = args.arcs_before();
-  u32 *starts = args.starts, *lengths = args.low;  // of members' rows, until arcs are counted
-  for (i64 c = thread; c <= k; c += threads) starts[c] = 0;
+  u32* lengths = args.low;  // of members' rows; at first, places of vertices in communities
+  u32* begins = args.starts + in_order;  // counted up to where communities end, if in order
+  for (i64 c = thread; c <= k; c += threads) args.starts[c] = 0;
   grid_sync(barrier);
   // One addition for all members of a community within a warp: large communities are in every warp.
   for (i64 v = thread; v - lane_index() < n; v += threads) {
-    u32 c = v < n ? args.numbers[v] : EMPTY;
+    u32 c = v < n ? args.numbers[v] : EMPTY, place = 0;
     if (c != EMPTY && args.ranks) args.numbers[v] = c = args.ranks[c];
-    const u32 peers = __match_any_sync(FULL, c), count = __popc(peers);
-    if (c != EMPTY && lane_index() == __ffs(peers) - 1) reduce_add(starts + c + 1, count);
+    const u32 peers = __match_any_sync(FULL, c), leader = __ffs(peers) - 1, count = __popc(peers);
+    if (c != EMPTY && lane_index() == leader) {
+      if constexpr (in_order)
+        reduce_add(begins + c, count);
+      else
+        place = atomicAdd(begins + c, count);
+    }
+    if constexpr (!in_order) {
+      place = __shfl_sync(FULL, place, leader) + __popc(peers & lanes_below());
+      if (c != EMPTY) lengths[v] = place;
+    }
   }
   grid_sync(barrier);
-  // Community c begins at starts[c + 1], which its members count up to where it ends.
   grid_scan_to<u32>(
-      k, [=](i64 c) { return starts[c + 1]; },
+      k, [=](i64 c) { return begins[c]; },
       [=](i64 c, u32 sum, u32) {
-        if (c < k) starts[c + 1] = sum;
+        if (!in_order || c < k) begins[c] = sum;
       },
       (u32*)args.partials, barrier);
   grid_sync(barrier);
   for (i64 v = thread; v - lane_index() < n; v += threads) {
     const u32 c = v < n ? args.numbers[v] : EMPTY;
-    const u32 peers = __match_any_sync(FULL, c), leader = __ffs(peers) - 1;
-    u32 place = 0;
-    if (c != EMPTY && lane_index() == leader) place = atomicAdd(starts + c + 1, __popc(peers));
-    place = __shfl_sync(FULL, place, leader) + __popc(peers & lanes_below());
-    if (c == EMPTY) continue;
-    args.members[place] = v;
-    lengths[place] = row_of(args.weights, args.offsets, v).arcs();
+    if constexpr (in_order) {
+      const u32 peers = __match_any_sync(FULL, c), leader = __ffs(peers) - 1;
+      u32 place = 0;
+      if (c != EMPTY && lane_index() == leader) place = atomicAdd(begins + c, __popc(peers));
+      place = __shfl_sync(FULL, place, leader) + __popc(peers & lanes_below());
+      if (c == EMPTY) continue;
+      args.members[place] = v;
+      lengths[place] = row_of(args.weights, args.offsets, v).arcs();
+    } else if (c != EMPTY) {
+      args.members[begins[c] + lengths[v]] = v;
+    }
   }
   grid_sync(barrier);
+  if constexpr (!in_order) {
+    for (i64 i = thread; i < n; i += threads)
+      lengths[i] = row_of(args.weights, args.offsets, args.members[i]).arcs();
+    grid_sync(barrier);
+  }
   grid_scan_to<i64>(
       n, [=](i64 i) { return (i64)lengths[i]; },
       [=](i64 i, i64 sum, i64) { arcs_before.put(i, sum); }, (i64*)args.partials, barrier);
