@@ -140,6 +140,7 @@ def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
             yield {
                 "program": name, "policy": label, "oversubscription": rate,
                 "seconds": found.seconds, "evictions": found.total("evictions"),
+                "accesses": session.metadata["sources"]["tracer"].partition(":")[0],
             }  # fmt: skip
 
 
@@ -178,10 +179,7 @@ def traced(runs: Runs) -> Row:
 
 
 def against_best(rows: Sequence[Row]) -> list[Row]:
-    """Return, of each program and memory, auto's time over that of the best policy by hand.
-
-    Once of all nine, once of those under which the driver evicts nothing.
-    """
+    """Return, of each program and memory, auto's time over that of the best policy by hand."""
     cases: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         cases.setdefault((row["program"], row.get("oversubscription", 0)), []).append(row)
@@ -191,12 +189,10 @@ def against_best(rows: Sequence[Row]) -> list[Row]:
         if not by_hand:
             continue
         best = min(by_hand, key=lambda row: row["seconds"])
-        others = [row["seconds"] for row in by_hand if not row.get("evictions")]
         found += [
             {
                 "program": program, "oversubscription": rate, "policy": row["policy"],
                 "best": best["policy"], "over_best": row["seconds"] / best["seconds"],
-                "over_kept": row["seconds"] / min(others) if others else None,
             }
             for row in mine if row["policy"].startswith("auto")
         ]  # fmt: skip
@@ -211,7 +207,8 @@ def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, R
     for name in options.programs if "sessions" in parts else ():
         Runs(name, [compiled(name, folder)], folder, 1).attached()
     for name in options.programs if "replayed" in parts else ():
-        for row in replayed(name, load(folder / f"{name}-none.npz"), folder):
+        found = (folder / f"{name}-{label}.npz" for label in ("none", "traced"))
+        for row in replayed(name, load(next(filter(Path.exists, found))), folder):
             yield "replayed", row
     if "overhead" in parts:
         program = compiled("stencil", folder)
