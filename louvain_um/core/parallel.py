@@ -95,9 +95,11 @@ def over_pieces(
 
 def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Future[Result]:
     """Hand one call to the pool, which starts threads as they are needed."""
-    headroom.require(headroom.THREAD_BYTES)
+    pool = _pool(os.getpid(), threads)
+    if len(pool._threads) < threads:
+        headroom.require(headroom.THREAD_BYTES)
     try:
-        return _pool(os.getpid(), threads).submit(function, item)
+        return pool.submit(function, item)
     except RuntimeError as error:
         raise MemoryError("cannot start a thread; set LOUVAIN_UM_THREADS lower") from error
 
