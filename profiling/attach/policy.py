@@ -19,10 +19,11 @@ from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Budget
 from louvain_um.placement.hardware import BLOCK
+from louvain_um.placement.layout import share_of
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.policy import Kind, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
-from louvain_um.placement.program.solver import fits, solve
+from louvain_um.placement.program.solver import fits, held_by_phase, solve
 from louvain_um.profiling.access.recorded_plans import program_of
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.attach.records import Records
@@ -51,6 +52,11 @@ DECIDE: Final = 0xFFFFFFFF
 LEAST_GAIN: Final = 1.25
 """How many times faster the host's side has to be where everything fits the device: accesses are
 declared, once for each launch, and may be more, or at random, which costs most over the bus."""
+
+
+TIE: Final = 1.05
+"""How much slower the device may be where there is room: kernels that read one array over the bus
+and write another do not keep both ways busy, as the model has it (`attach_h200.json`, stencil)."""
 
 
 def check(policy: Policy) -> None:
@@ -197,7 +203,7 @@ def decide(session: SessionData, machine: Machine, budget: str | None, name: str
             found = whole
     else:  # the driver gives each array whole blocks
         ends = sum(-array.nbytes % BLOCK for array in arrays if not array.on_device)
-        found = solve(cost, max(0, limit - ends))
+        found = filled(cost, max(0, limit - ends))
     # Managed memory stays managed: its advice brings it to the same side.
     managed: Mapping[str, Kind] = {"device": "prefetched", "pinned": "host_mapped"}
     placements = {
@@ -222,6 +228,23 @@ def decide(session: SessionData, machine: Machine, budget: str | None, name: str
             for array, where in by_site[site].items()
         },
     )
+
+
+def filled(cost: ProgramCost, limit: int) -> dict[str, Placement]:
+    """Return placements for little memory, with what may as well be on the device there."""
+    program, found = cost.program, dict[str, Placement]()
+    for name, where in solve(cost, limit).items():
+        found[name] = Placement("host_mapped") if where.kind == "pinned" else where
+    most = cost.seconds(found) * TIE
+    for array in sorted(program.arrays, key=lambda each: -each.nbytes):
+        held, where = held_by_phase(program, found), Placement("prefetched")
+        room = limit - max((held[phase] for phase in program.phases_of(array)), default=limit)
+        if array.held > room:
+            where = Placement("split", share_of(room // BLOCK * BLOCK, array.nbytes))
+        tried = found | {array.name: where}
+        if found[array.name].on_device == 0 and room >= BLOCK and cost.seconds(tried) < most:
+            found = tried
+    return found
 
 
 def _bytes_to_host(session: SessionData) -> dict[str, int]:

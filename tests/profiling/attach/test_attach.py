@@ -19,11 +19,14 @@ import pytest
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
+from louvain_um.placement.program.cost import ProgramCost
+from louvain_um.placement.program.solver import fits, solve
 from louvain_um.profiling import load
 from louvain_um.profiling.attach import library, program, tracing
 from louvain_um.profiling.attach.accesses import Launch, constant_arguments, gathered
 from louvain_um.profiling.attach.library import SOURCE
-from louvain_um.profiling.attach.policy import answer, decide
+from louvain_um.profiling.attach.policy import answer, decide, filled
 from louvain_um.profiling.attach.records import SLOT
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
 from louvain_um.profiling.attach.to_session import _inputs
@@ -157,6 +160,20 @@ def test_where_all_fits_the_host_has_to_gain_by_far(three):
         for life in lives if life.name in (READ, TABLE, OUT)
     ]  # fmt: skip
     assert sum(held) <= 129 // 2
+
+
+def test_little_memory_is_filled_with_what_loses_nothing_there():
+    arrays = [
+        ProgramArray(name="read", shape=16 * MB, reads=Stream(5), from_host=1),
+        ProgramArray(name="written", shape=16 * MB, writes=Stream(5), to_host=1),
+    ]
+    program = Program(name="copy", arrays=arrays, phases=[Phase(name="go")])
+    cost = ProgramCost(program=program, machine=H200)
+    chosen, found = solve(cost, 70 * MB), filled(cost, 70 * MB)
+    assert "pinned" in {where.kind for where in chosen.values()}
+    assert "pinned" not in {where.kind for where in found.values()}
+    assert sum(where.on_device > 0 for where in found.values()) == 1
+    assert fits(program, found, 70 * MB)
 
 
 def test_what_the_host_touches_only_after_a_kernel_is_no_input():
