@@ -120,11 +120,13 @@ def _values(chunk: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
 def read_feather(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a Feather or Arrow file."""
     feather = require("pyarrow.feather", file.name)
-    return _checked(
-        file,
-        lambda: table_graph(file, feather.read_table(file.seekable()), options),
-        "a valid Feather file",
-    )
+
+    def build() -> Graph:
+        table = feather.read_table(file.seekable())
+        table.validate(full=True)  # or lengths that the file claims lead beyond its values
+        return table_graph(file, table, options)
+
+    return _checked(file, build, "a valid Feather file")
 
 
 def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:

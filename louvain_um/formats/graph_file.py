@@ -267,10 +267,8 @@ class GraphFile:
 
     def check_vertices(self, n: int, edges: int) -> None:
         """Raise an error for a number of vertices that so few edges hardly have."""
-        if not self.trusted and n > max(FREE_VERTICES, MOST_VERTICES * edges):
-            raise self.error(
-                f"has {n:,} vertices for {edges:,} edges; correct the number or the ids{TRUST}"
-            )
+        if not self.trusted and (problem := too_many(n, edges)):
+            raise self.error(problem)
         # Offsets and loops; in addition, a graph takes 16 bytes per edge while it is built.
         check_host_memory(
             16 * (n + edges),
@@ -292,6 +290,13 @@ class GraphFile:
         self._peeked = b""
         self.stream.seek(0)
         return self.stream
+
+
+def too_many(n: int, edges: int) -> str:
+    """Return what is wrong about a number of vertices that so few edges hardly have."""
+    if n <= max(FREE_VERTICES, MOST_VERTICES * edges):
+        return ""
+    return f"has {n:,} vertices for {edges:,} edges; correct the number or the ids{TRUST}"
 
 
 def refuse_missing(path: str) -> None:

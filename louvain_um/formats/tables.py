@@ -25,7 +25,7 @@ from louvain_um.formats.column_roles import (
     is_id,
     title_of,
 )
-from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.edge_list.number_vertices import number_vertices, refuse_ids
 from louvain_um.formats.ids import ascending
 from louvain_um.formats.matrices import from_labelled
 from louvain_um.formats.notes import AS_WEIGHT, OTHERS, notes_on_ends
@@ -218,6 +218,8 @@ def from_ids(
         return make_graph(u, v, w, names, options, notes=notes)
     if integers:
         base = None if options.one_based is None else int(options.one_based)
+        if base is not None:
+            refuse_ids(u, v, base, trusted=options.trusted)
         found = Numbered(*number_vertices(u, v, announced=n_vertices, base=base))
     else:
         assert names is not None

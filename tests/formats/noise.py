@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from louvain_um.errors import GraphWarning, LouvainUmError
-from louvain_um.formats import read_graph
+from louvain_um.formats import READERS, read_graph
 from louvain_um.formats.labels import read_labels
 from louvain_um.results.communities import Communities
 from tests.saved.mutations import damage
@@ -76,6 +76,8 @@ def read_all(path, chance=None):
             options["weighted"] = None  # a weight that is not read is refused
         if chance.random() < 0.2:
             options["duplicates"] = chance.choice(("once", "sum"))
+        if chance.random() < 0.1:
+            options["format"] = chance.choice(sorted(READERS))
     _read(path, lambda: read_graph(path, **options))
 
 

@@ -2,10 +2,14 @@
 
 import gzip
 import io
+import json
+import random
 import time
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import feather, parquet
 
 from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.formats import graph_file, read_graph
@@ -201,3 +205,34 @@ def test_policies_and_machines_that_nest_are_refused(tmp_path, text):
         with pytest.raises(LouvainUmError) as caught:
             read(str(path))
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["g.parquet", "g.feather", "g.jsonl"])
+def test_ids_of_tables_are_looked_at_before_vertices_are_made(tmp_path, name):
+    path = tmp_path / name
+    for ids, problem in (([0, 2], "id 0 is below 1"), ([1, 1 << 31], "has 2,147,483,648 vertices")):
+        if name == "g.jsonl":
+            path.write_text(json.dumps({"source": ids[0], "target": ids[1]}))
+        else:
+            write = feather.write_feather if name == "g.feather" else parquet.write_table
+            write(pyarrow.table({"source": ids[:1], "target": ids[1:]}), path)
+        with pytest.raises(GraphFormatError, match=f"{name}: {problem}"):
+            read_graph(path, one_based=True)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
+def test_lengths_of_feather_files_are_checked(tmp_path, compression):
+    path, chance = tmp_path / "g.feather", random.Random(1)
+    names = pyarrow.array(["a", "b", "c"])
+    table = pyarrow.table({"source": names.dictionary_encode(), "target": names[::-1]})
+    feather.write_feather(table, path, compression=compression)
+    whole, refused = path.read_bytes(), 0
+    for _ in range(300):
+        changed = bytearray(whole)
+        changed[chance.randrange(len(changed))] = chance.choice((0, 1, 0x3E, 0x7F, 0xFF))
+        path.write_bytes(changed)
+        try:
+            read_graph(path)
+        except GraphFormatError:
+            refused += 1
+    assert refused > 10

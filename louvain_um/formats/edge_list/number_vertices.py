@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
+from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.number_parser import ones
+from louvain_um.formats.graph_file import too_many
 
 SMALL = 1 << 15
 """Edges below which a second thread does not pay."""
@@ -26,6 +28,20 @@ def hash_keys() -> NDArray[np.uint64]:
 
 
 Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] | None]
+
+
+def refuse_ids(u: NDArray[Any], v: NDArray[Any], base: int, *, trusted: bool) -> None:
+    """Raise an error for ids below the first one, or far beyond the number of edges."""
+    if not len(u):
+        return
+    low, high = _extent(u, v)
+    if low < base:
+        raise GraphError(
+            f"id {low} is below {base}, the first id; correct it, or pass one_based=False "
+            "(--zero-based)"
+        )
+    if not trusted and (problem := too_many(high + 1 - base, len(u))):
+        raise GraphError(problem)
 
 
 def number_vertices(

@@ -14,7 +14,7 @@ from louvain_um.formats.edge_list import scan, sniff
 from louvain_um.formats.edge_list.edges import EdgeList, TextIdError, build_graph, read_numbers
 from louvain_um.formats.edge_list.first_lines import sample_of
 from louvain_um.formats.edge_list.named_vertices import read_named
-from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.edge_list.number_vertices import number_vertices, refuse_ids
 from louvain_um.formats.edge_list.scan import LineFormat, TimeColumn
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import ids_are_text
@@ -203,15 +203,9 @@ def _number_and_build(
         names = None
     if names is None:
         base = None if options.one_based is None else int(options.one_based)
-        claimed = announced or 0
-        if base is not None and len(edges.u):
-            if (lowest := min(int(edges.u.min()), int(edges.v.min()))) < base:
-                raise file.error(
-                    f"id {lowest} is below {base}, the first id; correct it, or pass "
-                    "one_based=False (--zero-based)"
-                )
-            claimed = max(claimed, int(edges.u.max()), int(edges.v.max()))
-        file.check_vertices(claimed, len(edges.u))
+        if base is not None:
+            refuse_ids(edges.u, edges.v, base, trusted=file.trusted)
+        file.check_vertices(announced or 0, len(edges.u))
         edges.u, edges.v, n, names = number_vertices(
             edges.u, edges.v, announced=announced, base=base
         )
