@@ -387,6 +387,32 @@ def test_the_launcher_explains_itself():
     assert "python3 run.py pytest" in launch("--help").stdout
 
 
+MANY_PARAMETERS = {
+    "DynamicGraph.__init__", "Tracker.__init__", "Placer.array", "as_graph", "detect_on_rank",
+    "lfr", "lfr_parameters", "plan", "profile", "read_graph", "read_stream",
+    "resolution_profile", "smart_malloc", "sweep",
+}  # fmt: skip
+"""Functions with more than eight parameters: options that callers give by name. So do commands;
+compiled functions take arrays one by one."""
+
+
+def test_functions_take_few_parameters():
+    many = set()
+    for name, path in modules():
+        text = path.read_text("utf-8")
+        if ".cli.commands." in name or "from louvain_um.core.compiled" in text:
+            continue
+        tree = ast.parse(text)
+        owners = {f: c.name for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                found = node.args
+                taken = [*found.posonlyargs, *found.args, *found.kwonlyargs]
+                if len(taken) - (node in owners) > 8:
+                    many.add(f"{owners[node]}.{node.name}" if node in owners else node.name)
+    assert many == MANY_PARAMETERS
+
+
 def imported(nodes, known):
     for node in nodes:
         if isinstance(node, ast.Import):

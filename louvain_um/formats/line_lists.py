@@ -154,7 +154,7 @@ def read_matrix(file: GraphFile, options: ReadOptions) -> Graph:
 
 def read_incidence(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a table of numbers: each that is not 0 joins the vertices of its row and column."""
-    from louvain_um.formats.tables import from_ids
+    from louvain_um.formats.tables import Sides, from_ids
 
     corner, labels, titles, cells = _table(file)
     u, v, w = [], [], []
@@ -173,7 +173,8 @@ def read_incidence(file: GraphFile, options: ReadOptions) -> Graph:
         weights = weights.astype(np.int64)
     ends = np.array(u, object), np.array(v, object)
     try:
-        return from_ids(*ends, weights, options, titles=(corner or "row", "column"), declared=True)
+        sides = Sides((corner or "row", "column"), declared=True)
+        return from_ids(*ends, weights, options, sides=sides)
     except GraphError as error:
         raise file.error(str(error)) from None
 

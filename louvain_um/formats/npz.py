@@ -173,7 +173,7 @@ def _edges(
     if options.weighted and w is None:
         raise GraphError("has no array w with weights; drop weighted=True (--weighted)")
     if options.bipartite:
-        from louvain_um.formats.tables import from_ids
+        from louvain_um.formats.tables import Sides, from_ids
 
         u, v, names = arrays["u"], arrays["v"], arrays.get("names")
         if names is not None:
@@ -184,7 +184,7 @@ def _edges(
                 ):
                     raise GraphError("names must have one entry per vertex")
             u, v = names[u], names[v]
-        return from_ids(u, v, w, options, titles=titles)
+        return from_ids(u, v, w, options, sides=Sides(titles))
     u, v, names = arrays.pop("u"), arrays.pop("v"), arrays.get("names")
     if names is None:
         return make_graph(u, v, w, None, options, n=n)

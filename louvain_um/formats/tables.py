@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def from_columns(
         notes += remarks
     w = None if weight is None else column(columns[weight])
     u, v = (column(columns[i]) for i in ends)
-    return from_ids(u, v, w, options, n_vertices, pair, notes, owned=owned)
+    return from_ids(u, v, w, options, n_vertices, Sides(pair), notes, owned=owned)
 
 
 def _of_matrix(
@@ -182,16 +182,25 @@ def _sample_of(columns: Sequence[Any], column: Callable[[Any], NDArray[Any]]) ->
     return [list(row) for row in zip(*cells, strict=True)]
 
 
+class Sides(NamedTuple):
+    """Titles of the columns of ends, and whether a file says that they are of two kinds."""
+
+    titles: tuple[str, str] = ("", "")
+    declared: bool = False
+
+
+NO_SIDES: Final = Sides()
+
+
 def from_ids(
     u: NDArray[Any],
     v: NDArray[Any],
     w: NDArray[Any] | None,
     options: ReadOptions,
     n_vertices: int | None = None,
-    titles: tuple[str, str] = ("", ""),
+    sides: Sides = NO_SIDES,
     notes: Sequence[str] = (),
     *,
-    declared: bool = False,
     owned: bool = False,
 ) -> Graph:
     """Build a graph from ids, which may be changed if `owned`; vertices are those that occur."""
@@ -214,7 +223,7 @@ def from_ids(
     if (options.bipartite or not integers) and (unsuited := options.unsuited_to_names()):
         raise GraphError(unsuited)
     if options.bipartite:
-        u, v, _, names = split_modes(u, v, names, titles)
+        u, v, _, names = split_modes(u, v, names, sides.titles)
         return make_graph(u, v, w, names, options, notes=notes)
     if integers:
         base = None if options.one_based is None else int(options.one_based)
@@ -224,7 +233,7 @@ def from_ids(
     else:
         assert names is not None
         found = Numbered(u, v, len(names), names)
-    found = modes_of(found, titles, declared=declared, one=options.bipartite is False)
+    found = modes_of(found, sides.titles, declared=sides.declared, one=options.bipartite is False)
     notes = [*notes, *found.notes]
     return make_graph(
         found.u, found.v, w, found.names, options, n=found.n, notes=notes, owned=owned

@@ -13,7 +13,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import rate
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.state import State, empty_state
+from louvain_um.profiling.simulator.driver.state import Sizes, State, empty_state
 from louvain_um.profiling.simulator.driver.user_functions import (
     COUNTER_THRESHOLD,
     EVICTIONS,
@@ -96,19 +96,18 @@ def build_state(
     switches[c.ADAPTIVE] = driver.version != "580"
     switches[c.HOST_PAGES] = machine.host_page_bytes // c.PAGE_BYTES
     switches[c.THRASH_PIN] = round(driver.thrash_pin_seconds * 1e9)
-    state = empty_state(
-        layout.pages,
-        len(layout.blocks),
-        _roots(layout.blocks),
-        len(arrays),
-        switches,
-        _rates(machine, trace.hidden),
-        _per_access(arrays, layout, machine),
+    sizes = Sizes(
+        pages=layout.pages,
+        blocks=len(layout.blocks),
+        roots=_roots(layout.blocks),
+        arrays=len(arrays),
         window=max(machine.faults_in_flight, driver.batch_size),
         batch=driver.batch_size,
         events=_EVENT_ROWS if record else 1,
         thrash=detect,
     )
+    per_access = _per_access(arrays, layout, machine)
+    state = empty_state(sizes, switches, _rates(machine, trace.hidden), per_access)
     later = begun_later(trace.steps)
     _fill(state, arrays, layout, later, driver)
     _check_room(state, trace, layout, capacity, brought)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ from louvain_um.errors import LouvainUmError, OptionError, install_hint
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
-    from louvain_um.profiling.sweep.run import Settings, Subject
+    from louvain_um.profiling.sweep.run import Subject
 
 STUDY = "Study of Dinçer's thesis"
 
@@ -158,10 +158,23 @@ def sweep(
         eviction = "driver"
     if study is not None:
         refuse_given("--study", {"reading options": reading != DEFAULT_READING})
-    settings = settings_for(
-        policies, rates, device, machine, study, method.value, seed, eviction, device_budget,
-        energy=energy, ballast=ballast, allow_driver_eviction=allow_driver_eviction,
-    )  # fmt: skip
+    gpus, measured, usual = machines_for(device, machine, study)
+    from louvain_um.profiling.simulator import Driver
+    from louvain_um.profiling.sweep.points import parse_policies, parse_sizes, rates_of
+    from louvain_um.profiling.sweep.run import Settings
+
+    settings = Settings(
+        policies=parse_policies(policies),
+        rates=rates_of(parse_sizes(rates, device_budget, RATES)),
+        gpus=gpus,
+        device=measured,
+        method=method.value,
+        seed=seed,
+        energy=energy,
+        ballast=ballast,
+        allow_driver_eviction=allow_driver_eviction,
+        driver=Driver(eviction=eviction or usual),
+    )
     # A bad folder raises before graphs are read.
     from louvain_um.profiling.access.recordings import recording_in
     from louvain_um.profiling.sweep.files import check_folder
@@ -229,16 +242,12 @@ def sweep(
             )
 
 
-def settings_for(
-    policies: str, rates: str | None, device: str, machine: str | None, study: str | None,
-    method: Any, seed: int, eviction: Any = None, budgets: str | None = None, *,
-    energy: bool = False, ballast: str | None = None, allow_driver_eviction: bool = False,
-) -> Settings:  # fmt: skip
-    """Return the settings of a sweep, checked."""
+def machines_for(
+    device: str, machine: str | None, study: str | None
+) -> tuple[tuple[str, ...], str | None, str]:
+    """Return the machines of a sweep, the device to measure on, and what evicts by default."""
     from louvain_um.placement.machine.profiles import load_machine
-    from louvain_um.profiling.simulator import Driver
-    from louvain_um.profiling.sweep.points import parse_policies, parse_sizes, places_of, rates_of
-    from louvain_um.profiling.sweep.run import Settings
+    from louvain_um.profiling.sweep.points import places_of
 
     if study is not None:
         from louvain_um.profiling.thesis.stand_ins import MACHINES
@@ -255,15 +264,4 @@ def settings_for(
     for profile in profiles:
         load_machine(profile)
     gpus, measured = places_of(profiles, device)
-    return Settings(
-        policies=parse_policies(policies),
-        rates=rates_of(parse_sizes(rates, budgets, RATES)),
-        gpus=gpus,
-        device=measured,
-        method=method,
-        seed=seed,
-        energy=energy,
-        ballast=ballast,
-        allow_driver_eviction=allow_driver_eviction,
-        driver=Driver(eviction=eviction or ("program" if measured and profiles else "driver")),
-    )
+    return gpus, measured, "program" if measured and profiles else "driver"

@@ -61,21 +61,22 @@ class State(NamedTuple):
     watched: NDArray[np.int64]
 
 
-def empty_state(
-    pages: int,
-    blocks: int,
-    roots: int,
-    arrays: int,
-    switches: Any,
-    rates: Any,
-    per_access: Any,
-    *,
-    window: int,
-    batch: int,
-    events: int,
-    thrash: bool,
-) -> State:
+class Sizes(NamedTuple):
+    """How much a state has of each, and whether pages are watched for thrashing."""
+
+    pages: int
+    blocks: int
+    roots: int
+    arrays: int
+    window: int
+    batch: int
+    events: int
+    thrash: bool
+
+
+def empty_state(sizes: Sizes, switches: Any, rates: Any, per_access: Any) -> State:
     """Return the initial state."""
+    pages, blocks, roots, arrays, window, batch, events, thrash = sizes
     counters = np.zeros(c.COUNTERS, np.int64)
     counters[c.HEADS : c.BLOCKS] = c.NOWHERE
     counters[c.BLOCKS], counters[c.ROOTS] = blocks, roots

@@ -64,13 +64,12 @@ def test_commands_share_the_names_of_options(run, source, tmp_path):
 def test_eviction_by_the_program_is_the_default_beside_measured_runs(
     monkeypatch, device, gpu, eviction
 ):
-    from louvain_um.cli.commands.sweep import settings_for
+    from louvain_um.cli.commands.sweep import machines_for
     from louvain_um.gpu.runtime import device as devices
 
     found = devices.Choice(kind=device, index=0, reason="asked for")
     monkeypatch.setattr(devices, "pick", lambda wanted: found)
-    settings = settings_for("base", "50", device, gpu, None, "louvain", 0)
-    assert settings.driver.eviction == eviction
+    assert machines_for(device, gpu, None)[2] == eviction
 
 
 def test_sweep_writes_tables_and_a_report(run, source, tmp_path):

@@ -28,7 +28,7 @@ from louvain_um.profiling.simulator.driver.residency import (
     UNSET,
     PageAdvice,
 )
-from louvain_um.profiling.simulator.driver.state import empty_state
+from louvain_um.profiling.simulator.driver.state import Sizes, empty_state
 from louvain_um.profiling.simulator.driver.user_functions import Driver
 
 PROCESSORS = {0: c.ON_HOST, 1: c.ON_GPU, 2: c.ON_OTHER, None: 0}
@@ -71,10 +71,11 @@ def blocks_of(ranges, *, advice=0, roots=0, **switched):
     switches[c.THRASH_PIN] = round(options.thrash_pin_seconds * 1e9)
     for name, value in switched.items():
         switches[getattr(c, name)] = value
-    s = empty_state(
-        len(ranges) * c.BLOCK_PAGES, len(ranges), roots, 1, switches, np.zeros(c.RATES),
-        np.zeros((1, 2, c.WAYS)), window=1, batch=1, events=1, thrash=True,
+    sizes = Sizes(
+        pages=len(ranges) * c.BLOCK_PAGES, blocks=len(ranges), roots=roots, arrays=1, window=1,
+        batch=1, events=1, thrash=True,
     )  # fmt: skip
+    s = empty_state(sizes, switches, np.zeros(c.RATES), np.zeros((1, 2, c.WAYS)))
     for number, (first, count) in enumerate(ranges):
         s.blocks[number, [c.FIRST, c.PAGES, c.ADVICE]] = first, count, advice
         s.blocks[number, c.CHUNK] = number if count == c.BLOCK_PAGES else c.NOWHERE
