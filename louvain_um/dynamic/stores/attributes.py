@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.cpu.dynamic.linked import gather
 from louvain_um.dynamic.stores.store import I64, U32, Growing, offsets_of
 from louvain_um.errors import GraphError, OptionError
-
-if TYPE_CHECKING:
-    from louvain_um.dynamic.stores.linked import BalStore
 
 HIGH = np.uint64(32)
 
@@ -37,7 +34,7 @@ class Attributes:
     [0.5, 11.5, 2.0]
     """
 
-    def __init__(self, store: BalStore) -> None:
+    def __init__(self, store: Any) -> None:
         self._store = store
         self.of_edges, self.of_vertices = dict[str, Growing[Any]](), dict[str, Growing[Any]]()
         self._numbers = np.zeros(0, np.int64)
