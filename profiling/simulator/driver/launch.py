@@ -6,7 +6,7 @@ import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import note_use
-from louvain_um.profiling.simulator.driver.residency import FAULT, advice_of, choose
+from louvain_um.profiling.simulator.driver.prefetcher import FAULT, advice_of, choose
 from louvain_um.profiling.simulator.driver.service import (
     accesses_of,
     count_remote,

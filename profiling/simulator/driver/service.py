@@ -13,11 +13,11 @@ from louvain_um.profiling.simulator.driver.migration import (
     put_on_gpu,
     put_on_host,
 )
-from louvain_um.profiling.simulator.driver.prefetcher import add_neighbours
-from louvain_um.profiling.simulator.driver.residency import (
+from louvain_um.profiling.simulator.driver.prefetcher import (
     COUNTERS,
     DUPLICATE,
     FAULT,
+    add_neighbours,
     advice_of,
     choose,
 )

@@ -13,12 +13,11 @@ from louvain_um.profiling.simulator.driver import (
     chunks,
     eviction,
     prefetcher,
-    residency,
     service,
 )
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver import thrashing as t
-from louvain_um.profiling.simulator.driver.residency import (
+from louvain_um.profiling.simulator.driver.prefetcher import (
     COUNTERS,
     DISABLED,
     DUPLICATE,
@@ -47,7 +46,7 @@ PREFETCH = 179
 CALLED = (
     service.bring_counted, service.want_counted, chunks.root_of,
     chunks.unpin_served, eviction.charge, eviction.discard, eviction.free_block,
-    eviction.note_empty, eviction.take_piece, prefetcher.add_neighbours, residency.choose,
+    eviction.note_empty, eviction.take_piece, prefetcher.add_neighbours, prefetcher.choose,
     t.adapt, t.follow, t.forget_pages, t.hint, t.reaches, t.stamp,
 )  # fmt: skip
 driver = SimpleNamespace(**{each.py_func.__name__: called(each) for each in CALLED})
