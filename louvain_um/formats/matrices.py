@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, Uncertain
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.edge_list.edges import EdgeList
 from louvain_um.formats.ids import name_array, order_of
@@ -33,6 +33,12 @@ DIAGONAL: Final = (
     "loops='drop' leaves them out"
 )
 
+UNION: Final = (
+    "the matrix is not symmetric, as of nearest neighbours: a pair counts if either is a "
+    "neighbour of the other"
+)
+
+
 WIDE = {"i": np.int64, "u": np.uint64, "f": np.float64}
 """The widest type of each kind of number."""
 
@@ -40,8 +46,13 @@ ROWS: Final = 1 << 10
 """Rows that a thread looks at before it takes more."""
 
 
-def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
-    """Build a graph from a square sparse matrix; zeros are not edges, stored or not."""
+def from_sparse(
+    matrix: Any, options: ReadOptions, names: Any = None, notes: Sequence[str] = ()
+) -> Graph:
+    """Build a graph from a square sparse matrix; zeros are not edges, stored or not.
+
+    A matrix of nearest neighbours is united with its transpose, unless `options` say otherwise.
+    """
     from scipy.sparse import coo_array, csr_array
 
     rows, columns = matrix.shape
@@ -73,7 +84,11 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
                 matrix = matrix.astype(np.float64)
     matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
     _check_numbers(matrix.data)
-    matrix, notes = without_zeros(matrix)
+    if not (options.symmetrize or options.directed or options.signed) and is_nearest(matrix):
+        matrix, note = united(matrix)
+        notes = *notes, note
+    matrix, zeros = without_zeros(matrix)
+    notes = [*zeros, *notes]
     weighted = _are_weights(matrix.data, options)
     edges = undirected(
         matrix,
@@ -87,6 +102,47 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         notes.append(DIAGONAL)
     del matrix
     return make_graph(edges.u, edges.v, edges.w, names, options, n=rows, notes=notes)
+
+
+def is_nearest(matrix: Any) -> bool:
+    """Return whether a matrix of rows lists as many neighbours of each vertex, not both ways."""
+    rows = matrix
+    if not len(rows.data) or not rows.data.min() >= 0:
+        return False
+    if len(np.unique(np.diff(rows.indptr))) > 1:
+        return False
+    listed = _pattern(rows)
+    return bool((listed != listed.T).nnz)
+
+
+def united(matrix: Any) -> tuple[Any, str]:
+    """Return the union of a matrix with its transpose, and a note.
+
+    Weights up to 1 are shares: a + b − ab, as UMAP and scanpy unite them; of larger ones the
+    larger counts. scikit-learn also lists each vertex as its neighbour, which counts nothing: with
+    1, or at distance 0. Distances say the opposite of weights, so that each neighbour counts 1.
+    """
+    rows = matrix.tocsr().astype(np.float64)
+    note: str = UNION
+    if rows.nnz and (_pattern(rows).diagonal() > 0).all():
+        if (rows.diagonal() == 0).all():
+            rows.data[:] = 1
+            note = Uncertain(f"{UNION}; its distances are not weights, so each counts 1")
+        rows.setdiag(0)
+        rows.eliminate_zeros()
+    if rows.nnz and not 0 <= rows.data.min() <= rows.data.max() <= 1:
+        return rows.maximum(rows.T), f"{UNION}, with the larger of two weights"
+    return rows + rows.T - rows.multiply(rows.T), note
+
+
+def _pattern(rows: Any) -> Any:
+    """Return where a matrix has entries, zeros included."""
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(rows.data), np.int8)
+    found = csr_array((ones, rows.indices, rows.indptr), shape=rows.shape, copy=True)
+    found.sum_duplicates()  # in place, hence of a copy
+    return found
 
 
 def _is_correlation(matrix: Any) -> bool:

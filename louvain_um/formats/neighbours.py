@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.errors import GraphError, OptionError, Uncertain
+from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.ids import name_array
-from louvain_um.formats.matrices import from_sparse
+from louvain_um.formats.matrices import from_sparse, united
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -17,11 +17,6 @@ from louvain_um.results.partition import Result
 
 ROUNDING: Final = 1e-10
 """Difference of a symmetric matrix and its transpose, relative to its largest entry."""
-
-UNION: Final = (
-    "the matrix is not symmetric, as of nearest neighbours: a pair counts if either is a "
-    "neighbour of the other"
-)
 
 
 def without_rounding(matrix: Any, tolerance: float = ROUNDING) -> Any:
@@ -32,48 +27,6 @@ def without_rounding(matrix: Any, tolerance: float = ROUNDING) -> Any:
     if not 0 < difference <= tolerance * abs(matrix).max():
         return matrix
     return (matrix + matrix.T) / 2
-
-
-def is_nearest(matrix: Any) -> bool:
-    """Return whether a sparse matrix lists as many neighbours of each vertex, not both ways."""
-    n = matrix.shape[0]
-    if n != matrix.shape[1] or not matrix.nnz:
-        return False
-    rows = matrix.tocsr()
-    if len(np.unique(np.diff(rows.indptr))) > 1:
-        return False
-    listed = _pattern(rows)
-    return bool((listed != listed.T).nnz)
-
-
-def united(matrix: Any) -> tuple[Any, str]:
-    """Return the union of a matrix with its transpose, and a note.
-
-    Weights up to 1 are shares: a + b − ab, as UMAP and scanpy unite them; of larger ones the
-    larger counts. scikit-learn also lists each vertex as its neighbour, which counts nothing: with
-    1, or at distance 0. Distances say the opposite of weights, so that each neighbour counts 1.
-    """
-    rows = matrix.tocsr().astype(np.float64)
-    note: str = UNION
-    if rows.nnz and (_pattern(rows).diagonal() > 0).all():
-        if (rows.diagonal() == 0).all():
-            rows.data[:] = 1
-            note = Uncertain(f"{UNION}; its distances are not weights, so each counts 1")
-        rows.setdiag(0)
-        rows.eliminate_zeros()
-    if rows.nnz and not 0 <= rows.data.min() <= rows.data.max() <= 1:
-        return rows.maximum(rows.T), f"{UNION}, with the larger of two weights"
-    return rows + rows.T - rows.multiply(rows.T), note
-
-
-def _pattern(rows: Any) -> Any:
-    """Return where a matrix has entries, zeros included."""
-    from scipy.sparse import csr_array
-
-    ones = np.ones(len(rows.data), np.int8)
-    found = csr_array((ones, rows.indices, rows.indptr), shape=rows.shape)
-    found.sum_duplicates()
-    return found
 
 
 def from_anndata(data: Any, options: ReadOptions) -> Graph:
@@ -94,18 +47,13 @@ def from_anndata(data: Any, options: ReadOptions) -> Graph:
     names = data.obs_names.tolist()
     if len(set(names)) < len(names):
         raise GraphError("two cells have the same name; pass one after obs_names_make_unique()")
-    note = ""
+    notes = list[str]()
     if not (options.directed or options.symmetrize):
         matrix = without_rounding(matrix, float(np.finfo(np.float32).eps))
         if (matrix != matrix.T).nnz:
             matrix, note = united(matrix)
-    graph = from_sparse(matrix, options, name_array(names))
-    return with_note(graph, note)
-
-
-def with_note(graph: Graph, note: str) -> Graph:
-    """Return a graph with one more note, if there is one."""
-    return replace(graph, notes=(*graph.notes, note), check=False) if note else graph
+            notes.append(note)
+    return from_sparse(matrix, options, name_array(names), notes)
 
 
 def check_cells(data: Any, key: object) -> None:

@@ -173,10 +173,8 @@ def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
     from scipy.sparse import csr_array, issparse
 
     from louvain_um.formats import as_graph
-    from louvain_um.formats.neighbours import is_nearest, united, with_note, without_rounding
-    from louvain_um.formats.reading import warn_of
+    from louvain_um.formats.neighbours import without_rounding
 
-    note = ""
     if isinstance(adjacency, np.ndarray | list):
         adjacency = csr_array(_checked(np.asarray(adjacency), signed))
     if issparse(adjacency):
@@ -185,13 +183,10 @@ def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
         _check_values(adjacency.data, signed)
         if not symmetrize and not directed:
             adjacency = without_rounding(adjacency)
-            if not signed and is_nearest(adjacency):
-                adjacency, note = united(adjacency)
-                warn_of((note,))
     graph: Graph = as_graph(
         adjacency, symmetrize=symmetrize and not directed, directed=directed, signed=signed
     )
-    return with_note(graph, note)
+    return graph
 
 
 def _checked(matrix: NDArray[Any], signed: bool) -> NDArray[Any]:

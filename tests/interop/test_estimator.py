@@ -159,3 +159,24 @@ def test_neighbours_of_scikit_learn_in_a_pipeline(mode):
     listed = kneighbors_graph(points, 8 - (mode == "connectivity")).toarray() > 0
     assert found.graph.n_edges == np.count_nonzero(np.triu(listed | listed.T))
     assert any("either is a neighbour" in note for note in found.graph.notes)
+
+
+def test_the_same_matrix_is_united_outside_of_pipelines():
+    near = KNeighborsTransformer(n_neighbors=8, mode="connectivity").fit_transform(spots())
+    found, graph = lu.Louvain(device="cpu").fit(near).communities_, lu.as_graph(near)
+    assert (graph.to_scipy() != found.graph.to_scipy()).nnz == 0
+    assert graph.notes == found.graph.notes
+    assert lu.as_graph(near, directed=True).kind == "directed"
+    shares, ends = [0.1, 0.2, 0.4, 0.3, 0.5, 0.6, 0.7, 0.9], [2, 1, 3, 2, 1, 0, 1, 2]
+    unsorted = sp.csr_array((shares, ends, [0, 2, 4, 6, 8]), shape=(4, 4))
+    before = unsorted.toarray()
+    weights = lu.as_graph(unsorted).to_scipy().toarray()
+    assert np.array_equal(unsorted.toarray(), before)
+    assert np.allclose(weights, before + before.T - before * before.T)
+    for refused in (-near, near * np.nan):
+        with pytest.raises(lu.GraphError):
+            lu.as_graph(refused)
+    near.data[0] = 0
+    near.eliminate_zeros()  # not as many neighbours everywhere
+    with pytest.raises(lu.GraphError, match="not symmetric"):
+        lu.as_graph(near)
