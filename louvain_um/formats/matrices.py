@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -64,7 +64,7 @@ def from_sparse(
         names = None
     found = rows_as_they_are(matrix, options, names)
     if found is not None:
-        return found
+        return replace(found, notes=(*found.notes, *notes), check=False) if notes else found
     if hasattr(matrix, "check_format"):
         # Compiled code does not check indices, and those of a damaged file can be out of range.
         try:

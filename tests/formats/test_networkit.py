@@ -1,6 +1,5 @@
 """Graphs of NetworKit."""
 
-import numpy as np
 import pytest
 
 import louvain_um as lu
@@ -14,7 +13,8 @@ def test_graphs_of_networkit(weighted):
     for u, v, w in [(0, 1, 2.0), (1, 2, 3.0), (3, 4, 0.5), (2, 2, 4.0)]:
         other.addEdge(u, v, w)
     graph = lu.as_graph(other)
-    expected = lu.as_graph(([0, 1, 3, 2], [1, 2, 4, 2], [2.0, 3.0, 0.5, 4.0] if weighted else None))
+    columns = [0, 1, 3, 2], [1, 2, 4, 2], [2.0, 3.0, 0.5, 4.0]
+    expected = lu.as_graph(columns if weighted else columns[:2])
     assert (graph.to_scipy() != expected.to_scipy()).nnz == 0
     assert graph.names is None
     found = networkit.community.PLM(other).run().getPartition()
@@ -22,7 +22,7 @@ def test_graphs_of_networkit(weighted):
     other.removeNode(1)
     graph = lu.as_graph(other)
     assert graph.names.tolist() == [0, 2, 3, 4]
-    assert graph.n_edges == 1
+    assert graph.n_edges == 2
 
 
 def test_directed_graphs_of_networkit():
@@ -30,4 +30,5 @@ def test_directed_graphs_of_networkit():
     other.addEdge(0, 1)
     with pytest.raises(lu.GraphError, match="directed"):
         lu.as_graph(other)
-    assert np.array_equal(lu.as_graph(other, directed=True).offsets, [0, 1, 1, 1])
+    made = lu.as_graph(other, directed=True)
+    assert (made.kind, made.n_edges) == ("directed", 1)
