@@ -168,8 +168,9 @@ class Host:
         sizes = dict(zip(NeighbourTable._fields, (slots, slots, used, row, loads), strict=True))
         kept, dtype = self.kept, level.weights.dtype
         if kept is not None:
+            arrays: tuple[NDArray[Any], ...] = kept
             fits = all(
-                array.shape[1] >= size for array, size in zip(kept, sizes.values(), strict=True)
+                array.shape[1] >= size for array, size in zip(arrays, sizes.values(), strict=True)
             )
             if fits and kept.loads.dtype == dtype:
                 # Of unweighted rows there are none.
