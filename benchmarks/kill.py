@@ -320,7 +320,8 @@ def resumed(name: str, words: list[str], folder: Path, out: Path, start: Start) 
     """Repeat a command that was killed; return what is wrong, "" if it finishes."""
     force = [] if name in FOLDERS else ["--force"]
     emptied(folder)
-    code, err = start([*words, *force], folder, None, 0)
+    end = words.index("--") if "--" in words else len(words)  # of the command's own options
+    code, err = start([*words[:end], *force, *words[end:]], folder, None, 0)
     if code:
         return f"cannot be repeated: {err[-500:]}"
     left = [path.name for path in out.parent.rglob("*") if path.name.endswith(".part")]

@@ -89,9 +89,15 @@ def shown(value: object, most: int = MOST_SHOWN) -> str:
     if isinstance(value, Number):
         text = str(value)
         return text if len(text) <= most else f"{text[:most]}…"
-    if isinstance(value, str) and len(value) > most:
-        value = f"{value[:most]}…"
-    return repr(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= most else f"{value[:most]}…")
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 4 * most else f"{text[: 4 * most]}…"
+
+
+def among(value: object, *choices: str | None) -> bool:
+    """Return whether a value is one of some texts; an array, which has no one answer, is none."""
+    return (value is None or isinstance(value, str)) and value in choices
 
 
 class GraphError(LouvainUmError, ValueError):

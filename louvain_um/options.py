@@ -13,7 +13,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 from numbers import Integral, Real
 from typing import Any, Final, Literal, TypedDict, TypeGuard, TypeVar, get_args
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, among
 
 MAX_THREADS = 4096
 """More would take memory and time only to be started."""
@@ -199,7 +199,7 @@ class Options:
     budget: Budget = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.method not in ("louvain", "leiden"):
+        if not among(self.method, "louvain", "leiden"):
             raise OptionError("method", self.method, "must be 'louvain' or 'leiden'")
         self._check_kinds()
         if not (math.isfinite(self.resolution) and self.resolution > 0):
@@ -208,14 +208,14 @@ class Options:
             raise OptionError("threshold", self.threshold, "must be a number of at least 0")
         if self.max_level is not None and self.max_level < 1:
             raise OptionError("max_level", self.max_level, "must be at least 1")
-        if self.effort not in EFFORTS:
+        if not among(self.effort, *EFFORTS):
             raise OptionError("effort", self.effort, "must be 'fast', 'default' or 'best'")
         if self.n_iterations is not None and self.n_iterations < 1 and self.n_iterations != -1:
             remedy = "must be at least 1, or -1 for as many as improve the result"
             raise OptionError("n_iterations", self.n_iterations, remedy)
         if not 1 <= self.best_of <= MOST_RUNS:
             raise OptionError("best_of", self.best_of, f"must lie in 1 … {MOST_RUNS}")
-        if self.objective not in OBJECTIVES:
+        if not among(self.objective, *OBJECTIVES):
             listed = ", ".join(f"'{name}'" for name in OBJECTIVES[:-1])
             remedy = f"must be {listed} or '{OBJECTIVES[-1]}'"
             raise OptionError("objective", self.objective, remedy)

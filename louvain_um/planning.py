@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from louvain_um.core import search
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, among
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.options import Budget, Effort, Method, Options
@@ -172,7 +172,7 @@ def plan(
         planned = plan_program(graph, machine, memory, budget)
         machine.refuse_peer(planned.placements.values())
         return planned
-    if method not in ("louvain", "leiden"):
+    if not among(method, "louvain", "leiden"):
         raise OptionError("method", method, "must be 'louvain' or 'leiden'")
     options = Options(method=method, effort=effort, n_iterations=n_iterations, best_of=best_of)
     if graph is None:

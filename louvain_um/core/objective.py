@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, number_by_size
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.core.plain_data import plain_array
+from louvain_um.errors import GraphError, OptionError, among
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import two_colouring
 from louvain_um.graph.limits import GraphKind
-from louvain_um.options import ObjectiveName, Options
+from louvain_um.options import OBJECTIVES, ObjectiveName, Options
 from louvain_um.results.given_labels import labels_of
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class Objective:
 def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objective:
     """Return an objective on a graph."""
     kind: GraphKind = getattr(graph, "kind", "undirected")
+    if not among(name, *OBJECTIVES):
+        raise OptionError("objective", name, f"must be one of {', '.join(OBJECTIVES)}")
     if name not in SUITS[kind]:
         raise OptionError("objective", name, remedy(kind, name), problem=f"the graph is {kind}")
     signed = kind == "signed"
@@ -208,7 +211,8 @@ def fixed_of(graph: Graph, fixed: Any) -> NDArray[np.uint8]:
     if not isinstance(fixed, Iterable) or isinstance(fixed, str | bytes):
         remedy = "must be a list of vertices, or an array that says True or False of each"
         raise OptionError("fixed", fixed, remedy)
-    given = np.asarray(fixed if isinstance(fixed, np.ndarray) else list(fixed))
+    listed = fixed if isinstance(fixed, np.ndarray) else list(fixed)
+    given = np.atleast_1d(plain_array(listed, "fixed"))
     if given.dtype == np.bool_ and given.shape == (n,):
         return given.astype(np.uint8)
     names = range(n) if graph.names is None else graph.names.tolist()

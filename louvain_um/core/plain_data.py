@@ -26,7 +26,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import GraphError, LouvainUmError
 
 MOST_MEMBERS: Final = 1 << 20
 """Arrays of one archive."""
@@ -268,6 +268,16 @@ def shown(value: object) -> str:
 
 EXACT: Final = 1 << 53
 """Integers up to here are exact as float64."""
+
+
+def plain_array(values: Any, what: str) -> NDArray[Any]:
+    """Return values as NumPy does, but refuse lists of different lengths by an error of ours."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise GraphError(
+            f"{what} must be one-dimensional, not lists of different lengths"
+        ) from None
 
 
 def number_array(values: Any) -> NDArray[Any]:

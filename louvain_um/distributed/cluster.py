@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from louvain_um.distributed.communicator import Exchange
-from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError, install_hint, warn
+from louvain_um.errors import (
+    LouvainUmError,
+    OptionError,
+    WorkerLostError,
+    among,
+    install_hint,
+    warn,
+)
 from louvain_um.events import Observer, ignore
 
 if TYPE_CHECKING:
@@ -68,7 +75,7 @@ class ClusterRun:
     exchange: Exchange = "host"
 
     def __post_init__(self) -> None:
-        if self.on_loss not in ("raise", "resume"):
+        if not among(self.on_loss, "raise", "resume"):
             raise OptionError("on_loss", self.on_loss, "must be 'raise' or 'resume'")
         if self.on_loss == "resume" and self.checkpoint is None:
             problem = "on_loss='resume' has nothing to resume from"
@@ -76,7 +83,7 @@ class ClusterRun:
         if self.cluster is None and self.checkpoint is not None:
             problem = "checkpoints are written by the ranks of a cluster"
             raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
-        if self.exchange not in ("host", "nccl"):
+        if not among(self.exchange, "host", "nccl"):
             raise OptionError("exchange", self.exchange, "must be 'host' or 'nccl'")
         if self.cluster is None and self.exchange != "host":
             problem = "the ranks of a cluster exchange arrays"
@@ -84,7 +91,7 @@ class ClusterRun:
         if self.cluster is None and self.labels is not None:
             problem = "labels are written by the ranks of a cluster"
             raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
-        known = self.cluster in (None, "mpi") or not isinstance(self.cluster, str)
+        known = among(self.cluster, None, "mpi") or not isinstance(self.cluster, str)
         if not known and not LOCAL.fullmatch(self.cluster) and not ADDRESS.fullmatch(self.cluster):
             raise OptionError(
                 "cluster", self.cluster, "must be 'local:N', a scheduler's address or 'mpi'"

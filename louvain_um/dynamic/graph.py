@@ -32,7 +32,7 @@ from louvain_um.dynamic.contents import Contents, HostContents
 from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
 from louvain_um.dynamic.stores import share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Growing, Store, given
-from louvain_um.errors import GraphError, OptionError, check_switch
+from louvain_um.errors import GraphError, OptionError, among, check_switch, shown
 from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -235,8 +235,8 @@ class DynamicGraph:
         >>> g.apply(decrease=([0, 0], [1, 2], [1, 1]))
         Change(epoch 2: 1 edge deleted, 1 edge changed)
         """
-        if missing not in ("count", "raise"):
-            raise GraphError(f"missing must be 'count' or 'raise', not {missing!r}")
+        if not among(missing, "count", "raise"):
+            raise GraphError(f"missing must be 'count' or 'raise', not {shown(missing)}")
         given = {
             what: edge_columns(what, edges, weighted=self.weighted and what != "delete")
             for what, edges in (("insert", insert), ("delete", delete), ("decrease", decrease))
@@ -321,7 +321,7 @@ class DynamicGraph:
         except TypeError:
             k = -1
         if k < 0:
-            raise GraphError(f"add_vertices takes a whole number of at least 0, not {given!r}")
+            raise GraphError(f"add_vertices takes a whole number of at least 0, not {shown(given)}")
         check_switch("reuse", reuse)
         if reuse and self._names:
             raise GraphError("vertices with names get new ids; leave out reuse=True")
@@ -460,7 +460,7 @@ class DynamicGraph:
             try:
                 ids = read_ids([whole_number(v)], "neighbours", self._host_limits)
             except TypeError:
-                raise GraphError(f"neighbours takes the id of one vertex, not {v!r}") from None
+                raise GraphError(f"neighbours takes the id of one vertex, not {shown(v)}") from None
         with announcing("query"), self._contents.errors():
             loop = ids[self._contents.find(ids, ids) > 0]
             found = np.sort(np.concatenate([self._store.arcs_of(ids)[1], loop]))

@@ -15,6 +15,7 @@ from louvain_um.errors import (
     GraphFormatError,
     LouvainUmError,
     OptionError,
+    among,
     install_hint,
     require_packages,
 )
@@ -116,7 +117,7 @@ OTHERS = {
 
 def check_format(format: str | None) -> None:
     """Raise an error for a format that is not in `READERS`."""
-    if format is not None and format not in READERS:
+    if not among(format, None, *READERS):
         raise OptionError("format", format, f"must be one of {', '.join(READERS)}")
 
 

@@ -304,6 +304,13 @@ def refuse_missing(path: str) -> None:
     where = Path(path)
     if not path:
         raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
+    try:
+        where.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a name that is too long, or a folder that may not be entered
+        reason = (error.strerror or "cannot be read").lower()
+        raise GraphFormatError(f"{reason}; check the path", path) from None
     if where.is_dir():
         raise GraphFormatError(
             "is a folder; name a graph file inside it, as one file is read at a time, or, to "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from louvain_um.errors import GraphError, GraphFormatError, OptionError, check_switch
+from louvain_um.errors import GraphError, GraphFormatError, OptionError, among, check_switch
 from louvain_um.formats.file_types import check_separator
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ class ReadOptions:
             raise OptionError(remedy="drop one", problem=f"{chosen[0]} contradicts {chosen[1]}")
         if self.separator is not None:
             check_separator(self.separator)
-        if self.loops not in ("keep", "drop"):
+        if not among(self.loops, "keep", "drop"):
             raise OptionError("loops", self.loops, "must be 'keep' or 'drop'")
-        if self.ids not in ("auto", "number", "text"):
+        if not among(self.ids, "auto", "number", "text"):
             raise OptionError("ids", self.ids, "must be 'auto', 'number' or 'text'")
 
     @property

@@ -6,7 +6,15 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError, Uncertain, warn
+from louvain_um.errors import (
+    GraphError,
+    GraphFormatError,
+    HostMemoryError,
+    Uncertain,
+    among,
+    shown,
+    warn,
+)
 from louvain_um.formats.file_types import (
     NETWORKS,
     READERS,
@@ -250,8 +258,8 @@ def as_graph(
     >>> as_graph(np.array([[0, 2], [2, 0]])).weights.tolist()
     [2, 2]
     """
-    if duplicates not in (None, "once", "sum"):
-        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+    if not among(duplicates, None, "once", "sum"):
+        raise GraphError(f"duplicates must be 'once' or 'sum', not {shown(duplicates)}")
     options = ReadOptions(
         source=source,
         target=target,

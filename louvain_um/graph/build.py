@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory, give_back
-from louvain_um.errors import GraphError, check_switch
+from louvain_um.core.plain_data import plain_array
+from louvain_um.errors import GraphError, among, check_switch, shown
 from louvain_um.graph import kinds, rows
 from louvain_um.graph.ids import vertex_ids
 from louvain_um.graph.integer_weights import SMALL, quantise, weight_array
@@ -80,8 +81,8 @@ def build(
         n = given
     if n > MAX_VERTICES:
         raise GraphError(f"{n} vertices; at most {MAX_VERTICES} are supported")
-    if duplicates not in (None, "once", "sum"):
-        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+    if not among(duplicates, None, "once", "sum"):
+        raise GraphError(f"duplicates must be 'once' or 'sum', not {shown(duplicates)}")
     check_kind(kind)
     check_switch("allow_rounding", allow_rounding)
 
@@ -95,7 +96,7 @@ def build(
     scale = 1.0
     notes: tuple[str, ...] = ()
     integers: NDArray[np.int64] | None = None
-    if weights is not None and np.ndim(weights) != 1:
+    if weights is not None and plain_array(weights, "weights").ndim != 1:
         raise GraphError(f"weights must be one-dimensional, not of shape {np.shape(weights)}")
     if weights is not None:
         values = weight_array(weights, allow_rounding)
@@ -161,7 +162,7 @@ def _count(value: Any, what: str) -> int:
     except TypeError:
         count = -1
     if count < 0:
-        raise GraphError(f"{what} must be a whole number of at least 0, not {value!r}")
+        raise GraphError(f"{what} must be a whole number of at least 0, not {shown(value)}")
     return count
 
 

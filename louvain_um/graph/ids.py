@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
+from louvain_um.core.plain_data import plain_array
 from louvain_um.errors import GraphError
 from louvain_um.graph.integer_weights import SMALL, refuse
 from louvain_um.graph.limits import MAX_VERTICES
@@ -108,7 +109,7 @@ def narrowed(ids: NDArray[Any]) -> Ids:
 
 def vertex_ids(values: ArrayLike, what: str) -> Ids:
     """Return vertex ids; the error names the first that is no id."""
-    ids = np.asarray(values)
+    ids = plain_array(values, what)
     if ids.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}")
     if len(ids) == 0:

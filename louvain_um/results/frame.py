@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import LouvainUmError, OptionError, check_switch
+from louvain_um.errors import LouvainUmError, OptionError, among, check_switch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import is_whole
 from louvain_um.results.display import require_pandas
@@ -41,7 +41,7 @@ def to_frame(result: Result, *, levels: bool, hierarchy: bool, library: Library)
 
 def _maker(library: Library) -> Callable[[dict[str, Any]], Any]:
     """Return what makes a table of a library; the error says how to install it."""
-    if library not in get_args(Library):
+    if not among(library, *get_args(Library)):
         raise OptionError("library", library, f"must be one of {', '.join(get_args(Library))}")
     if library == "pandas":
         make: Callable[[dict[str, Any]], Any] = require_pandas().DataFrame

@@ -25,7 +25,7 @@ from louvain_um.distributed.files.edge_pieces import (
     share,
 )
 from louvain_um.distributed.partition import RowBlock, cut_by_arcs
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, OptionError, among
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.read_options import Column, ReadOptions
 from louvain_um.graph.integer_weights import TOO_LARGE, fit, scaled
@@ -142,7 +142,7 @@ def read_partitioned(
     options = ReadOptions(
         source=source, target=target, weight=weight, weighted=weighted, duplicates=duplicates
     )
-    if duplicates not in (None, "once", "sum"):
+    if not among(duplicates, None, "once", "sum"):
         raise OptionError("duplicates", duplicates, "must be 'once' or 'sum'")
     if n_vertices is not None and not (is_whole(n_vertices) and 0 <= n_vertices <= MAX_VERTICES):
         remedy = f"must be a whole number in 0 … {MAX_VERTICES:,}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import exact_numbers, number_array
 from louvain_um.cpu.dynamic.net import edge_keys
-from louvain_um.errors import GraphError, warn
+from louvain_um.errors import GraphError, among, shown, warn
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 HALF = MAX_TOTAL_WEIGHT // 2
@@ -70,8 +70,8 @@ def read_batch(
 
 def refuse_options(decrease: Any, duplicates: str | None, limits: Limits) -> None:
     """Raise a GraphError for options that are none, or that need weights."""
-    if duplicates not in (None, "once", "sum"):
-        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+    if not among(duplicates, None, "once", "sum"):
+        raise GraphError(f"duplicates must be 'once' or 'sum', not {shown(duplicates)}")
     if not limits.weighted:
         if duplicates == "sum":
             raise GraphError(
