@@ -126,6 +126,7 @@ def main() -> None:
     given = parser.parse_args()
     if problems := release_problems():
         raise SystemExit("\n".join(problems))
+    given.output = given.output.resolve()  # commands run elsewhere
     archives = build(given.output)
     for python in given.python or filter(answers, PYTHONS):
         for archive in archives:
