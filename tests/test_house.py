@@ -307,6 +307,7 @@ def ignored(names):
 def test_readme_python_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("friends.csv").write_text("source,target\nann,bob\nbob,cid\ncid,ann\n")
+    Path("people.csv").write_text("id,team\nann,red\nbob,red\ncid,blue\n")
     code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
     known = {}
     exec(compile(code, "README.md", "exec"), known)
