@@ -41,6 +41,7 @@ FUNCTIONS = (
     lu.DynamicGraph.add_vertices, lu.read_stream, detect_on_rank, Comparison,
 )  # fmt: skip
 PYTHON_ONLY = {
+    "store='bal'",
     "replace=True",
     "record=True",
     "graph=...",
