@@ -22,9 +22,9 @@ from louvain_um.dynamic.tracking.identity import (
     ArrayMemory,
     Concerned,
     Differences,
+    IdentitySteps,
     Mentioned,
     Overlaps,
-    Steps,
     events_of,
     numbered,
     succession,
@@ -73,7 +73,7 @@ class DeviceListed:
         """Return the same in host memory."""
         return replace(self, entries=memory.get(self.entries), on_host=True)
 
-    def steps(self, names: int, memory: ArrayMemory, room: int | None) -> Steps:
+    def steps(self, names: int, memory: ArrayMemory, room: int | None) -> IdentitySteps:
         """Return the steps on the host where few vertices are listed or memory is short."""
         count = self.entries.nbytes // DIFFERING.itemsize
         if count <= MOST_HERE or (room is not None and count * LOOKUP_BYTES > room):

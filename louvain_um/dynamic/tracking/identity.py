@@ -93,7 +93,7 @@ class Listed(Protocol):
     def fetched(self, memory: ArrayMemory) -> Listed:
         """Return the same in host memory."""
 
-    def steps(self, names: int, memory: ArrayMemory, room: int | None) -> Steps:
+    def steps(self, names: int, memory: ArrayMemory, room: int | None) -> IdentitySteps:
         """Return how ids are found: where the graph is, or on the host where that takes less.
 
         `names` is above every name; `room` is the memory that may be taken where the graph is.
@@ -109,7 +109,7 @@ class Mentioned(NamedTuple):
     concerned: Concerned
 
 
-class Steps(Protocol):
+class IdentitySteps(Protocol):
     """What finding the ids after a batch takes; arrays are of `xp`."""
 
     @property
