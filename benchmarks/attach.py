@@ -88,7 +88,7 @@ class Runs:
         return path
 
     def row(self, label: str, session: SessionData) -> Row:
-        """Return a row of the fastest run, with the last run's session."""
+        """Return a row of the fastest run; `session` is the last run's."""
         seconds, process, whole = zip(*self.spent[label], strict=True)
         events = session.events
         kernels = events["kind"] == Kind.KERNEL
@@ -106,7 +106,8 @@ class Runs:
     def attached(self, label: str = "none", *options: str) -> tuple[Row, Path, SessionData]:
         """Return the row, file and session of some runs that follow each other."""
         path = [self.once(label, *options) for _ in range(self.repeat)][-1]
-        return self.row(label, load(path)), path, load(path)
+        session = load(path)
+        return self.row(label, session), path, session
 
 
 def compiled(name: str, folder: Path, *options: str) -> str:
@@ -147,16 +148,11 @@ def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
 def policies(name: str, folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
     """Yield rows of one program under each policy."""
     runs = Runs(name, [compiled(name, folder)], folder, repeat)
-    recorded = runs.once()
+    recorded = shutil.copy(runs.once(), folder / "from.npz")
     options: dict[str, tuple[str, ...]] = {"none": ()}
     for label, file in by_hand(load(recorded), folder).items():
         options[label] = ("--policy", str(file))
-    options["auto"] = (
-        "--policy",
-        "auto",
-        "--from",
-        str(shutil.copy(recorded, folder / "from.npz")),
-    )
+    options["auto"] = ("--policy", "auto", "--from", str(recorded))
     options["auto, in the run"] = ("--policy", "auto")
     # In turns: a slower minute is then one for all.
     paths = [
