@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 SAMPLE = "5"
-"""Faults of each kind; `benchmarks/faults.py` takes all."""
+"""Faults of each kind, at most; without `--most`, `tests.faults.inject` takes all."""
 
 COMMANDS = {
     "detect": ["detect", "GRAPH", "--method", "leiden", "-o", "OUT.csv"],
