@@ -49,19 +49,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
 BATCHES = 20
 """Of a changing graph, before another is made."""
 
-PROGRAM = """
-import ctypes
-cuda, device, context, table = ctypes.CDLL("libcuda.so.1"), *(ctypes.c_void_p() for _ in range(3))
-found = ctypes.create_string_buffer(8)
-calls = [
-    cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
-    cuda.cuCtxSetCurrent(context), cuda.cuMemAllocManaged(ctypes.byref(table), 1 << 20, 1),
-    cuda.cuMemsetD8_v2(table, 65, 1 << 20), cuda.cuCtxSynchronize(),
-    cuda.cuMemcpyDtoH_v2(found, table, 8), cuda.cuMemFree_v2(table),
-]
-print(found.raw, calls)
-"""
-"""A program that uses CUDA's driver."""
+PROGRAM = Path(__file__).parent / "programs" / "driver_calls.py"
 
 
 class StoppedError(Exception):
@@ -133,7 +121,7 @@ class Soak:
 
     def attach(self) -> None:
         """Attach to a program, which prints what it prints alone."""
-        session, alone = self.folder / "session.npz", (sys.executable, "-c", PROGRAM)
+        session, alone = self.folder / "session.npz", (sys.executable, str(PROGRAM))
         command = (sys.executable, "-m", "louvain_um", "attach", "-o", session, "--force", "--")
         first, second = (
             subprocess.run(words, capture_output=True, text=True, check=False)

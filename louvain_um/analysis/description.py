@@ -160,7 +160,7 @@ def _joined(found: Communities, nodes: Any) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows of vertices, indexed by their places, and notes on the others."""
     pandas = require_pandas()
     if isinstance(nodes, str | Path):
-        nodes = _read(Path(nodes), pandas)
+        nodes = read_attributes(nodes)
     if not isinstance(nodes, pandas.DataFrame) or not len(nodes.columns):
         raise GraphError("attributes of vertices are a table with one row for each vertex")
     by_name = {str(title).lower(): title for title in reversed(list(nodes.columns))}
@@ -190,7 +190,9 @@ def _joined(found: Communities, nodes: Any) -> tuple[pd.DataFrame, list[str]]:
     return rest.set_axis(places[matched].astype(np.int64), axis=0), notes
 
 
-def _read(path: Path, pandas: Any) -> Any:
+def read_attributes(path: str | Path) -> pd.DataFrame:
+    """Read a table of vertices, whose ids stay as they are written."""
+    pandas, path = require_pandas(), Path(path)
     try:
         if path.suffix == ".parquet":
             return pandas.read_parquet(path)

@@ -199,6 +199,9 @@ def detect(
     if nodes is not None:
         parquet = ("pyarrow",) if nodes.suffix.lower() == ".parquet" else ()
         require_packages("--nodes", "pandas", *parquet)
+        from louvain_um.analysis.description import describe, read_attributes
+
+        attributes = read_attributes(nodes)
     if labels_folder is not None and output is not None:
         raise OptionError(remedy="pass -o or --labels-folder, not both")
     on_cluster = detect_on_cluster if labels_folder is None else write_on_cluster
@@ -248,10 +251,8 @@ def detect(
             )  # fmt: skip
         described = None
         if nodes is not None and isinstance(result, Communities):
-            from louvain_um.analysis.description import describe
-
             reporter.step(f"describing by {nodes}")
-            described = describe(result, nodes)
+            described = describe(result, attributes)
         connected = None
         if output is not None and isinstance(result, Communities):
             connected = parallel.aside(connection_notes, result)

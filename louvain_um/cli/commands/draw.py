@@ -102,6 +102,9 @@ def draw(
     require_packages("drawing", "jinja2" if page else "matplotlib", *springs)
     if nodes is not None:
         require_packages("--nodes", "pandas")
+        from louvain_um.analysis.description import describe, read_attributes
+
+        attributes = read_attributes(nodes)
     graphs.refuse_same(graph, output)
     check_output(output, force=force)
     with progress_reporter(quiet=quiet) as reporter:
@@ -115,9 +118,7 @@ def draw(
         result = run(loaded, options, reporter) if given is None else given
         described = None
         if nodes is not None:
-            from louvain_um.analysis.description import describe
-
-            described = describe(result, nodes)
+            described = describe(result, attributes)
         reporter.step(f"drawing {output}")
         name = graphs.name_of(graph)
         with announced(reporter):

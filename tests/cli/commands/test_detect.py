@@ -369,3 +369,8 @@ def test_descriptions_are_in_graph_files_and_pages(run, tmp_path):
     assert text.count("(100%, 50% overall)") == 2
     assert "distinguished by" in text
     assert run("draw", graph, "--nodes", people, "-o", tmp_path / "g.png").code == 2
+    for command in ("detect", "draw"):  # before the graph is read
+        done = run(
+            command, tmp_path / "g", "--nodes", tmp_path / "no.csv", "-o", tmp_path / "h.html"
+        )
+        assert "no.csv: cannot be read as a table" in done.err
