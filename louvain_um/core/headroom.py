@@ -1,4 +1,4 @@
-"""What memory the host has left, before work that would need more.
+"""What memory the host has left, before work that would need more, and what is given back to it.
 
 A process that takes more memory than there is can be ended by the system without a message. LLVM,
 and the thread-local data of shared libraries, end the process if an allocation fails, and a Python

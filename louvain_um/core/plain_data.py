@@ -120,6 +120,11 @@ def parse(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def to_bytes(value: object) -> NDArray[np.uint8]:
+    """Return values as JSON, whose bytes archives hold."""
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
+
+
 def build(declared: Any, values: object, where: str) -> Any:
     """Return a dataclass made of a mapping's values, each checked."""
     if not isinstance(values, Mapping):

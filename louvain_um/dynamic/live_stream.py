@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import Within, build, parse
+from louvain_um.core.plain_data import Within, build, parse, to_bytes
 from louvain_um.dynamic.arriving import NAME, REAL_SCALE, ArrivingEdges
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
@@ -105,9 +104,9 @@ class LiveStream:
             real=self.arriving.real,
             stretches=(*self._runs, mine),
         )
-        arrays = {"place": _text(dataclasses.asdict(place))}
+        arrays = {"place": to_bytes(dataclasses.asdict(place))}
         if held is not None:
-            arrays |= {"u": _text(held.u.tolist()), "v": _text(held.v.tolist())}
+            arrays |= {"u": to_bytes(held.u.tolist()), "v": to_bytes(held.v.tolist())}
             arrays["times"] = held.times
             if held.weights is not None:
                 arrays["weights"] = held.weights
@@ -249,8 +248,3 @@ def _edges(left: Mapping[str, NDArray[Any]]) -> EdgeBlock:
     if len(columns["v"]) != count or (times[1:] < times[:-1]).any():
         raise ValueError("edges are not in the order of their times")
     return EdgeBlock(u=columns["u"], v=columns["v"], times=times, weights=weights)
-
-
-def _text(value: object) -> NDArray[np.uint8]:
-    """Return JSON as bytes."""
-    return np.frombuffer(json.dumps(value).encode(), np.uint8)

@@ -13,7 +13,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import rate
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.state import Sizes, State, empty_state
+from louvain_um.profiling.simulator.driver.state import State, StateSizes, empty_state
 from louvain_um.profiling.simulator.driver.user_functions import (
     COUNTER_THRESHOLD,
     EVICTIONS,
@@ -96,7 +96,7 @@ def build_state(
     switches[c.ADAPTIVE] = driver.version != "580"
     switches[c.HOST_PAGES] = machine.host_page_bytes // c.PAGE_BYTES
     switches[c.THRASH_PIN] = round(driver.thrash_pin_seconds * 1e9)
-    sizes = Sizes(
+    sizes = StateSizes(
         pages=layout.pages,
         blocks=len(layout.blocks),
         roots=_roots(layout.blocks),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.numbering import distinct
-from louvain_um.core.plain_data import Within, build, parse, read_archive
+from louvain_um.core.plain_data import Within, build, parse, read_archive, to_bytes
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import (
     MOST_PERIOD,
@@ -103,13 +102,13 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
         "names": state.partition.names,
         "touched": get(tracker.steps.touched),
         "ids": get(tracker.identity.of_name),
-        "head": _text(dataclasses.asdict(head)),
+        "head": to_bytes(dataclasses.asdict(head)),
         "history": history.array(),
     }
     if snapshot.weights is not None:
         arrays["weights"] = snapshot.weights
     if graph.names is not None:
-        arrays["vertex_names"] = _text(graph.names.tolist())
+        arrays["vertex_names"] = to_bytes(graph.names.tolist())
     with replacing(path, force=force) as part, part.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
 
@@ -198,8 +197,3 @@ def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
         return None
     listed = parse(arrays["vertex_names"].tobytes())
     return name_array([tuple(name) if isinstance(name, list) else name for name in listed])
-
-
-def _text(value: object) -> NDArray[np.uint8]:
-    """Return JSON as bytes."""
-    return np.frombuffer(json.dumps(value).encode(), np.uint8)

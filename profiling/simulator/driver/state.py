@@ -61,7 +61,7 @@ class State(NamedTuple):
     watched: NDArray[np.int64]
 
 
-class Sizes(NamedTuple):
+class StateSizes(NamedTuple):
     """How much a state has of each, and whether pages are watched for thrashing."""
 
     pages: int
@@ -74,7 +74,7 @@ class Sizes(NamedTuple):
     thrash: bool
 
 
-def empty_state(sizes: Sizes, switches: Any, rates: Any, per_access: Any) -> State:
+def empty_state(sizes: StateSizes, switches: Any, rates: Any, per_access: Any) -> State:
     """Return the initial state."""
     pages, blocks, roots, arrays, window, batch, events, thrash = sizes
     counters = np.zeros(c.COUNTERS, np.int64)

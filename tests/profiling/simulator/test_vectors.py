@@ -27,7 +27,7 @@ from louvain_um.profiling.simulator.driver.prefetcher import (
     UNSET,
     PageAdvice,
 )
-from louvain_um.profiling.simulator.driver.state import Sizes, empty_state
+from louvain_um.profiling.simulator.driver.state import StateSizes, empty_state
 from louvain_um.profiling.simulator.driver.user_functions import Driver
 
 PROCESSORS = {0: c.ON_HOST, 1: c.ON_GPU, 2: c.ON_OTHER, None: 0}
@@ -70,7 +70,7 @@ def blocks_of(ranges, *, advice=0, roots=0, **switched):
     switches[c.THRASH_PIN] = round(options.thrash_pin_seconds * 1e9)
     for name, value in switched.items():
         switches[getattr(c, name)] = value
-    sizes = Sizes(
+    sizes = StateSizes(
         pages=len(ranges) * c.BLOCK_PAGES, blocks=len(ranges), roots=roots, arrays=1, window=1,
         batch=1, events=1, thrash=True,
     )  # fmt: skip
