@@ -47,11 +47,17 @@ ROWS: Final = 1 << 10
 
 
 def from_sparse(
-    matrix: Any, options: ReadOptions, names: Any = None, notes: Sequence[str] = ()
+    matrix: Any,
+    options: ReadOptions,
+    names: Any = None,
+    notes: Sequence[str] = (),
+    *,
+    unite: bool = True,
 ) -> Graph:
     """Build a graph from a square sparse matrix; zeros are not edges, stored or not.
 
-    A matrix of nearest neighbours is united with its transpose, unless `options` say otherwise.
+    A matrix of nearest neighbours is united with its transpose, unless `options` or `unite` say
+    otherwise: a matrix that is written whole, as text or an array, may as well be a mistake.
     """
     from scipy.sparse import coo_array, csr_array
 
@@ -84,7 +90,8 @@ def from_sparse(
                 matrix = matrix.astype(np.float64)
     matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
     _check_numbers(matrix.data)
-    if not (options.symmetrize or options.directed or options.signed) and is_nearest(matrix):
+    unite = unite and not (options.symmetrize or options.directed or options.signed)
+    if unite and is_nearest(matrix):
         matrix, note = united(matrix)
         notes = *notes, note
     matrix, zeros = without_zeros(matrix)
@@ -250,7 +257,7 @@ def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
 
     if matrix.dtype.kind not in "biuf":
         raise GraphError(f"an adjacency matrix must hold numbers, not {matrix.dtype}")
-    return from_sparse(csr_array(matrix), options, names)
+    return from_sparse(csr_array(matrix), options, names, unite=False)
 
 
 def from_labelled(matrix: Any, labels: Sequence[Any], options: ReadOptions) -> Graph:

@@ -208,9 +208,10 @@ def as_graph(
     obj : object
         A Graph (returned unchanged), a DynamicGraph as it is now, or a DeviceGraph; a networkx,
         igraph or NetworKit graph; a SciPy or CuPy sparse matrix or a square array (a symmetric
-        adjacency matrix, with loops on the diagonal, or one of nearest neighbours, whose rows have
-        as many entries, united with its transpose); an AnnData (``obsp["connectivities"]``, or
-        the key that `weight` names, united with its transpose if it is not symmetric); a pandas,
+        adjacency matrix, with loops on the diagonal; a sparse one of nearest neighbours, whose rows
+        have as many entries, is united with its transpose); an AnnData
+        (``obsp["connectivities"]``, or the key that `weight` names, united with its transpose if
+        it is not symmetric); a pandas,
         Arrow, Polars or cuDF table of edges (columns source and target, or the first two, and
         weight), also lazy; ``(source, target)`` or ``(source, target, weights)``, also as rows or
         columns of an array, where integers are vertices 0 … n − 1 and strings are names; or a path
