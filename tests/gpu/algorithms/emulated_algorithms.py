@@ -87,7 +87,7 @@ def emulate(monkeypatch, library):
     """Let algorithms on "cuda" run on emulated kernels; return what is launched."""
     launches, cpu = Launches(library), SimpleNamespace(kind="cpu")
     for module in (products, structure, traversal):
-        monkeypatch.setattr(module, "Launch", launches)
+        monkeypatch.setattr(module, "Launcher", launches)
     monkeypatch.setattr(structs, "address", lambda array: 0 if array is None else array.ctypes.data)
     monkeypatch.setattr(workspace, "PLAIN", HostWorkspace())
     monkeypatch.setattr(running, "device_errors", lambda chosen: nullcontext())
