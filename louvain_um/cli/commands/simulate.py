@@ -25,7 +25,6 @@ from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
-from louvain_um.profiling.sweep.replay_tables import format_rates
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
@@ -230,6 +229,8 @@ def simulate(
 
 def reason_of(row: Mapping[str, Any]) -> str:
     """Return why a policy cannot run within the memory."""
+    from louvain_um.profiling.sweep.replay_tables import format_rates
+
     return f"{row['policy']} at {format_rates([row['oversubscription']])}: {row['reason']}"
 
 
