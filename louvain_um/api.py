@@ -25,6 +25,7 @@ from louvain_um.options import ObjectiveName, Options, OptionValues, takes_optio
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.progress import observed
 from louvain_um.results.communities import Communities
+from louvain_um.results.frame import library_of
 
 if TYPE_CHECKING:
     from louvain_um.distributed.files.reading import PartitionedGraph
@@ -238,7 +239,9 @@ def _added_to_cells(
 ) -> Communities:
     """Detect communities, and write them to the AnnData that has the graph if there is a key."""
     if key is None:
-        return run(graph, options, observer, clustered)
+        found = run(graph, options, observer, clustered)
+        table = library_of(graph)
+        return found if table == found.library else replace(found, library=table)
     from louvain_um.formats.neighbours import add_communities, check_cells
 
     check_cells(graph, key)

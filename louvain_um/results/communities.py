@@ -64,6 +64,8 @@ class Communities:
         Peak bytes by group: graph, hash, community, scratch.
     provenance : mapping
         Version, device, policy, budget, seed, options, threads.
+    library : {"pandas", "polars", "arrow"}
+        Library of the table whose communities these are, and of `to_frame`'s.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Communities:
     memory: Mapping[str, int] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     vertex_names: NDArray[Any] | None = None
+    library: Library = field(default="pandas", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.labels.dtype != np.uint32 or self.labels.ndim != 1:
@@ -336,7 +339,7 @@ class Communities:
         return compare(self, other)
 
     def to_frame(
-        self, *, levels: bool = False, hierarchy: bool = False, library: Library = "pandas"
+        self, *, levels: bool = False, hierarchy: bool = False, library: Library | None = None
     ) -> Any:
         """Return a frame with one row per vertex, without those that lost their name.
 
@@ -348,7 +351,8 @@ class Communities:
         hierarchy : bool
             Add the partitions of `hierarchy`, which nest: columns ``hierarchy_0``, the finest,
             ``hierarchy_1`` …, without the last, which is ``community``.
-        library : {"pandas", "polars", "arrow"}
+        library : {"pandas", "polars", "arrow"}, optional
+            By default `self.library`, that of the table whose communities these are.
 
         Returns
         -------
@@ -360,7 +364,8 @@ class Communities:
         LouvainUmError
             The library is not installed.
         """
-        return to_frame(self, levels=levels, hierarchy=hierarchy, library=library)
+        used = self.library if library is None else library
+        return to_frame(self, levels=levels, hierarchy=hierarchy, library=used)
 
     def plot(self, kind: str | None = None, *, ax: Any = None, seed: int = 0) -> Any:
         """Draw the communities with Matplotlib.

@@ -39,6 +39,12 @@ def to_frame(result: Result, *, levels: bool, hierarchy: bool, library: Library)
     return table(named(columns, result.names))
 
 
+def library_of(obj: object) -> Library:
+    """Return the library of a table; pandas for whatever else a graph is made of."""
+    libraries: dict[str, Library] = {"polars": "polars", "pyarrow": "arrow"}
+    return libraries.get(type(obj).__module__.partition(".")[0], "pandas")
+
+
 def _maker(library: Library) -> Callable[[dict[str, Any]], Any]:
     """Return what makes a table of a library; the error says how to install it."""
     if not among(library, *get_args(Library)):

@@ -197,6 +197,16 @@ def test_frames_of_other_libraries_say_the_same(library, names):
         result.to_frame(library="cudf")
 
 
+def test_a_frame_is_of_the_library_of_the_table_that_was_given():
+    edges = {"source": ["ann", "bob", "cid"], "target": ["bob", "cid", "ann"]}
+    for module, kind in (("polars", "DataFrame"), ("pyarrow", "Table"), ("pandas", "DataFrame")):
+        library = pytest.importorskip(module)
+        given = library.table(edges) if module == "pyarrow" else library.DataFrame(edges)
+        found = lu.louvain(given, device="cpu")
+        assert type(found.to_frame()) is getattr(library, kind)
+        assert found.to_frame(library="arrow").num_rows == 3
+
+
 def test_cdlib_gets_members_by_name():
     pytest.importorskip("cdlib")
     result = lu.louvain(lu.read_graph("example:karate"), device="cpu")
