@@ -1,8 +1,11 @@
-"""Links for names without their module: `louvain` links to ``louvain_um.louvain``."""
+"""Names in texts: `louvain` links to ``louvain_um.louvain``, and short ones stay on one line."""
 
 from __future__ import annotations
 
 from docutils import nodes
+
+SHORT = 24
+"""Characters of a word that any screen has room for."""
 
 
 def resolve(app, env, node, contnode):
@@ -24,7 +27,15 @@ def resolve(app, env, node, contnode):
     return link
 
 
+def mark_short(app, doctree, name):
+    """Give code without long words the class that keeps its words whole."""
+    for code in doctree.findall(nodes.literal):
+        if all(len(word) <= SHORT for word in code.astext().split()):
+            code["classes"].append("short")
+
+
 def setup(app):
-    """Register the resolver."""
+    """Register the resolver and the class."""
     app.connect("missing-reference", resolve)
+    app.connect("doctree-resolved", mark_short)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
