@@ -6,27 +6,28 @@ r"""What does attach cost, and is its policy as good as the best that one writes
 
 `policies` compiles the CUDA programs of `benchmarks/programs` with nvcc and runs each attached,
 without advice, under nine policies written by hand, and under `--policy auto`, decided from the
-attached run and in the run. `sessions` only attaches them, without advice. `replayed` replays these
-sessions at 30 to 70 % oversubscription, under the policies and those that `auto` decides for so
-much memory. `overhead` compares programs that run kernels most of the time with themselves
-attached: one of long kernels, one of short ones. `scripts` does so for Python programs, `traced`
-for programs whose accesses are counted. Seconds are those of the fastest of `--repeat` runs: of
-the program from loading CUDA to its end, of its process, and of the whole command, which then
-writes the session. Runs under several policies take turns. Output and exit code have to be the
-same in all runs. Rows of what is not run stay in the record.
+attached run and in the run. The thesis's program has the thesis's own ten. `sessions` only attaches
+programs, without advice. `replayed` replays these sessions at 30 to 70 % oversubscription, under
+the policies and those that `auto` decides for so much memory. `overhead` compares programs that run
+kernels most of the time with themselves attached: one of long kernels, one of short ones. `scripts`
+does so for Python programs, `traced` for programs whose accesses are counted. Seconds are those of
+the fastest of `--repeat` runs: of the program from loading CUDA to its end, of its process, and of
+the whole command, which then writes the session. Runs under several policies take turns. Output
+and exit code have to be the same in all runs. Rows of what is not run stay in the record.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.sweep.replay import run
 
 Row = dict[str, Any]
-PROGRAMS = ("three", "stencil", "hash_join", "frontier")
+PROGRAMS = ("three", "stencil", "hash_join", "frontier", "rundemanen")
 KERNEL_BOUND = {"long kernels": ("8192", "20000"), "short kernels": ("512", "100000")}
 """Sides of the stencil, and its steps."""
 
@@ -58,6 +59,18 @@ def hand_made(sites: Sequence[str]) -> Iterator[tuple[str, str]]:
     for largest, others in product(("managed", "prefetched", "host_mapped"), repeat=2):
         text = f'others = "{others}"\n[groups]\n{json.dumps(sites[0])} = "{largest}"\n'
         yield f"{largest}, others {others}", text
+
+
+def of_thesis(sites: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the thesis's ten policies of its program as TOML: groups stand in its source."""
+    lines = (HERE / "programs" / "rundemanen.cu").read_text().splitlines()
+    group = {f"rundemanen.cu:{number}": found[1] for number, line in enumerate(lines, 1)
+             if (found := re.search(r"NEW\(.*, (\w+)\);", line))}  # fmt: skip
+    for name in ("base", *(f"adv{k}" for k in range(1, 10))):
+        policy = find_policy(name)
+        rows = {site: policy.placements[group[site]] for site in sites if site in group}
+        text = "".join(f"{json.dumps(site)} = {json.dumps(str(to))}\n" for site, to in rows.items())
+        yield name, f'others = "managed"\n[groups]\n{text}'
 
 
 def timed(command: Sequence[str]) -> tuple[float, tuple[int, str]]:
@@ -110,6 +123,14 @@ class Runs:
         return self.row(label, session), path, session
 
 
+def command_of(name: str, folder: Path) -> list[str]:
+    """Return the command of a program or script."""
+    if name in PROGRAMS:
+        return [compiled(name, folder)]
+    library = compiled("managed_allocator", folder, "-shared", "-Xcompiler", "-fPIC")
+    return [sys.executable, str(HERE / "programs" / f"{name}.py"), library]
+
+
 def compiled(name: str, folder: Path, *options: str) -> str:
     """Return the path of a program, or library, made by nvcc."""
     target = folder / name
@@ -119,11 +140,13 @@ def compiled(name: str, folder: Path, *options: str) -> str:
     return str(target)
 
 
-def by_hand(session: SessionData, folder: Path) -> dict[str, Path]:
-    """Return files of the nine policies for the arrays of a session."""
+def by_hand(name: str, session: SessionData, folder: Path) -> dict[str, Path]:
+    """Return files of the policies written by hand for the arrays of a session."""
     arrays = sorted(session.lifetimes, key=lambda life: -life.nbytes)
+    sites = list(dict.fromkeys(life.group for life in arrays))
     found = dict[str, Path]()
-    for number, (label, text) in enumerate(hand_made([life.group for life in arrays])):
+    texts = of_thesis(sites) if name == "rundemanen" else hand_made(sites)
+    for number, (label, text) in enumerate(texts):
         found[label] = folder / f"by_hand_{number}.toml"
         found[label].write_text(text)
     return found
@@ -132,11 +155,12 @@ def by_hand(session: SessionData, folder: Path) -> dict[str, Path]:
 def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
     """Yield modelled rows with less memory: of policies, and of what `auto` decides for it."""
     trace, profile = of_session(session), load_machine("h200")
-    nine = {label: find_policy(str(file)) for label, file in by_hand(session, folder).items()}
+    files = by_hand(name, session, folder)
+    written = {label: find_policy(str(file)) for label, file in files.items()}
     for rate in RATES:
         capacity = int((1 - rate / 100) * peak_of(trace))
         chosen = decide(session, profile, str(capacity), "decided")
-        for label, policy in {**nine, "auto": chosen}.items():
+        for label, policy in {**written, "auto": chosen}.items():
             found = run(trace, policy, profile, capacity)
             yield {
                 "program": name, "policy": label, "oversubscription": rate,
@@ -147,10 +171,10 @@ def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
 
 def policies(name: str, folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
     """Yield rows of one program under each policy."""
-    runs = Runs(name, [compiled(name, folder)], folder, repeat)
+    runs = Runs(name, command_of(name, folder), folder, repeat)
     recorded = shutil.copy(runs.once(), folder / "from.npz")
     options: dict[str, tuple[str, ...]] = {"none": ()}
-    for label, file in by_hand(load(recorded), folder).items():
+    for label, file in by_hand(name, load(recorded), folder).items():
         options[label] = ("--policy", str(file))
     options["auto"] = ("--policy", "auto", "--from", str(recorded))
     options["auto, in the run"] = ("--policy", "auto")
@@ -181,10 +205,10 @@ def against_best(rows: Sequence[Row]) -> list[Row]:
         cases.setdefault((row["program"], row.get("oversubscription", 0)), []).append(row)
     found = []
     for (program, rate), mine in cases.items():
-        by_hand = [row for row in mine if ", others" in row["policy"]]
-        if not by_hand:
+        written = [row for row in mine if row["policy"].partition(",")[0] not in ("none", "auto")]
+        if not written:
             continue
-        best = min(by_hand, key=lambda row: row["seconds"])
+        best = min(written, key=lambda row: row["seconds"])
         found += [
             {
                 "program": program, "oversubscription": rate, "policy": row["policy"],
@@ -201,28 +225,22 @@ def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, R
     for name in options.programs if "policies" in parts else ():
         yield from policies(name, folder, repeat)
     for name in options.programs if "sessions" in parts else ():
-        Runs(name, [compiled(name, folder)], folder, 1).attached()
-    for name in options.programs if "replayed" in parts else ():
-        found = (folder / f"{name}-{label}.npz" for label in ("none", "traced"))
-        for row in replayed(name, load(next(filter(Path.exists, found))), folder):
-            yield "replayed", row
+        Runs(name, command_of(name, folder), folder, 1).attached()
     if "overhead" in parts:
         program = compiled("stencil", folder)
         for name, sizes in KERNEL_BOUND.items():
             yield "overhead", Runs(name, [program, *sizes], folder, repeat).attached()[0]
-    if "traced" in parts:
-        for name in options.programs:
-            yield "traced", traced(Runs(name, [compiled(name, folder)], folder, repeat))
-        command = [sys.executable, str(HERE / "programs" / "with_cupy.py")]
-        yield "traced", traced(Runs("with_cupy", command, folder, repeat))
-    if "scripts" in parts:
-        library = compiled("managed_allocator", folder, "-shared", "-Xcompiler", "-fPIC")
-        for name in SCRIPTS:
-            command = [sys.executable, str(HERE / "programs" / f"{name}.py"), library]
-            row, _, session = Runs(name, command, folder, repeat).attached()
-            names = sorted({life.name for life in session.lifetimes})
-            row["by_line"] = sum(f"{name}.py:" in each for each in names)
-            yield "scripts", row | {"names": names[:8]}
+    for name in options.programs if "traced" in parts else ():
+        yield "traced", traced(Runs(name, command_of(name, folder), folder, repeat))
+    for name in options.programs if "replayed" in parts else ():
+        found = (folder / f"{name}-{label}.npz" for label in ("none", "traced"))
+        for row in replayed(name, load(next(filter(Path.exists, found))), folder):
+            yield "replayed", row
+    for name in SCRIPTS if "scripts" in parts else ():
+        row, _, session = Runs(name, command_of(name, folder), folder, repeat).attached()
+        names = sorted({life.name for life in session.lifetimes})
+        row["by_line"] = sum(f"{name}.py:" in each for each in names)
+        yield "scripts", row | {"names": names[:8]}
 
 
 def main() -> None:
@@ -231,7 +249,7 @@ def main() -> None:
     parts = ("policies", "sessions", "replayed", "overhead", "traced", "scripts")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--sessions", type=Path, help="folder that keeps the sessions")
-    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS + SCRIPTS, default=PROGRAMS)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
