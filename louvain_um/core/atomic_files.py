@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -136,16 +137,7 @@ def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]
     """Yield an empty temporary folder, and give it the name `path` on success; see `replacing`."""
     real = resolved(path)
     with _temporary(path, real) as part:
-
-        def make() -> int | None:
-            while True:
-                part.mkdir()
-                if os.name == "nt":  # opens no folders
-                    return None
-                with suppress(FileNotFoundError):  # another process removed it before it was open
-                    return os.open(part, os.O_RDONLY)
-
-        with _held(part, make):
+        with _held(part, partial(_made_folder, part, 0o777)):
             yield part
             for file in part.iterdir():
                 flush(file)
@@ -161,6 +153,24 @@ def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]
                 if not _exchange(part, real):
                     _step_aside(part, real)
         flush_folder(real.parent)
+
+
+@contextmanager
+def temporary_folder(name: str) -> Iterator[Path]:
+    """Yield a private temporary folder, removed in the end; if killed, by the next of that name."""
+    path = Path(tempfile.gettempdir(), name)
+    with _temporary(path, path) as part, _held(part, partial(_made_folder, part, 0o700)):
+        yield part
+
+
+def _made_folder(part: Path, mode: int) -> int | None:
+    """Make a folder and open it, where the system opens folders."""
+    while True:
+        part.mkdir(mode)
+        if os.name == "nt":
+            return None
+        with suppress(FileNotFoundError):  # another process removed it before it was open
+            return os.open(part, os.O_RDONLY)
 
 
 def is_empty(folder: Path) -> bool:

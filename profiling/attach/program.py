@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Final
 
+from louvain_um.core.atomic_files import temporary_folder
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.memory.guard import WARNING
 from louvain_um.placement.units import size
@@ -58,7 +58,7 @@ def run(
     """Run a command and return how it ended, with what was recorded."""
     path = find(command[0])
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="louvain-um-")))
+        folder = stack.enter_context(temporary_folder("louvain-um-attach"))
         socket = folder / "answers"
         variables = environment(
             folder, socket, placed=advice is not None, guarded=not allow_driver_eviction,

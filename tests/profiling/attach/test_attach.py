@@ -24,7 +24,7 @@ from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import fits, solve
 from louvain_um.profiling import load
 from louvain_um.profiling.attach import library, program, tracing
-from louvain_um.profiling.attach.accesses import Launch, constant_arguments, gathered
+from louvain_um.profiling.attach.accesses import Launch, constant_arguments, declare, gathered
 from louvain_um.profiling.attach.library import SOURCE
 from louvain_um.profiling.attach.policy import answer, decide, filled
 from louvain_um.profiling.attach.records import SLOT
@@ -187,6 +187,18 @@ def test_what_the_host_touches_only_after_a_kernel_is_no_input():
     assert _inputs(events, np.arange(3, dtype=np.int32), tuple(lives), launches) == {"a", "c"}
 
 
+def test_each_launch_accesses_an_array_as_large_as_it_is_then():
+    lives = [
+        Lifetime(name="a", group="a", address=MB, nbytes=nbytes, start_ns=start, end_ns=start + 9)
+        for start, nbytes in ((0, MB), (10, 4096))
+    ]
+    launches = [
+        Launch("k", life.start_ns, life.end_ns, 1, {"a": True}, {"a": life.nbytes})
+        for life in lives
+    ]
+    assert declare(launches, lives, set()).accesses == {"a": [0.0, (MB + 4096) / 4, 0.0]}
+
+
 def arrivals(pages, kernel=(0, 1000)):
     """Return events of a kernel, and of pages of 64 KiB that come one by one from time 1 on."""
     begin, end = kernel
@@ -291,6 +303,22 @@ def kept(folder, *more):
 program._ended = kept
 program.run(sys.argv[2:])
 """
+
+
+@pytest.mark.system
+def test_the_next_run_removes_what_a_killed_one_left(stand_in, tmp_path):
+    variables = stand_in.variables | {"TMPDIR": str(tmp_path)}
+    stand_in = stand_in._replace(variables=variables)
+    command = [sys.executable, "-m", "louvain_um", "attach", "--", str(stand_in.program), "wait"]
+    options = {"stdout": subprocess.PIPE, "start_new_session": True, "cwd": tmp_path}
+    with subprocess.Popen(command, env=variables, **options) as killed:
+        assert killed.stdout.readline() == b"ready\n"
+        (left,) = tmp_path.iterdir()
+        assert left.stat().st_mode & 0o777 == 0o700
+        os.killpg(killed.pid, signal.SIGKILL)
+    assert list(tmp_path.iterdir()) == [left]
+    stand_in.attach("-o", tmp_path / "s.npz", "--", stand_in.program, "loop", 1)
+    assert list(tmp_path.iterdir()) == [tmp_path / "s.npz"]
 
 
 @pytest.mark.system
