@@ -27,13 +27,14 @@ ITEM: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel's launch: times, threads, and of each array whether it is written."""
+    """A kernel's launch: times, threads, and of each array whether it is written, and its bytes."""
 
     kernel: str
     start_ns: int
     end_ns: int
     threads: int
     arrays: Mapping[str, bool]
+    nbytes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -103,7 +104,8 @@ def declare(launches: Sequence[Launch], arrays: Sequence[Lifetime], random: set[
     found = Declared()
     for at, launch in enumerate(launches):
         for name, written in launch.arrays.items():
-            elements = sizes[name] / ITEM
+            # An array of that name may have been larger, or will be.
+            elements = launch.nbytes.get(name, sizes[name]) / ITEM
             count = max(float(launch.threads), elements) if name in random else elements
             sums[name][at // each] += count
             found.accesses.setdefault(name, [0.0, 0.0, 0.0])[written] += count

@@ -231,7 +231,7 @@ def _launches(
         *columns, records.arguments, strict=True
     ):
         start, end = times.get(key, (began, began))
-        arrays = dict[str, bool]()
+        arrays, nbytes = dict[str, bool](), dict[str, int]()
         for each in arguments:
             address, argument = each & ADDRESS, each >> 56
             lives = [
@@ -243,8 +243,9 @@ def _launches(
             written = not (argument < len(known) and known[argument])
             for life in lives[-1:]:
                 arrays[life.name] = arrays.get(life.name, False) or written
+                nbytes[life.name] = life.nbytes
         name, size = short.get(kernel, NO_NAME), min(blocks * threads, 1 << 50)
-        found.append(Launch(name, start - origin, max(start, end) - origin, size, arrays))
+        found.append(Launch(name, start - origin, max(start, end) - origin, size, arrays, nbytes))
     return sorted(found, key=lambda launch: launch.start_ns)
 
 
