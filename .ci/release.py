@@ -37,7 +37,7 @@ assert 0 < found.nmi <= 1 and 0 < found.ari <= 1 and 0 < found.ami <= 1
 
 LIBRARY = """
 import ctypes
-from louvain_um.profiling.attach.library import PREBUILT
+from louvain_um.profiling.attach.program import PREBUILT
 ctypes.CDLL(str(PREBUILT)).InitializeInjection
 """
 

@@ -116,7 +116,7 @@ def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
     import cupy
 
     from louvain_um.algorithms.products import UNIT
-    from louvain_um.gpu.algorithms import products, structure, traversal
+    from louvain_um.gpu.algorithms import launches
     from louvain_um.gpu.algorithms.rows import KernelRows
 
     plain, weighted, n = KernelRows.of(graph), KernelRows.of(heavy), graph.n_vertices
@@ -126,19 +126,19 @@ def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
     peers = on_cpu_engine(graph.to_host(), heavy.to_host(), source, values, rule) if check else {}
 
     def forest() -> tuple[Any, Any]:
-        edges, weights, count = structure.spanning_forest(weighted)
-        return structure.in_order(edges[:count], weights[:count])
+        edges, weights, count = launches.spanning_forest(weighted)
+        return launches.in_order(edges[:count], weights[:count])
 
     calls: dict[str, Call] = {
-        "bfs": lambda: traversal.bfs(plain, source),
-        "sssp": lambda: traversal.sssp(weighted, source),
-        "components": lambda: structure.components(plain),
+        "bfs": lambda: launches.bfs(plain, source),
+        "sssp": lambda: launches.sssp(weighted, source),
+        "components": lambda: launches.components(plain),
         "mst": forest,
-        "spmv": lambda: products.spmv(plain, x, 1.0),
-        "spmv weighted": lambda: products.spmv(weighted, x, 1.0),
-        "pagerank": lambda: products.pagerank(plain, *rule, lambda *_: None),
-        "pagerank weighted": lambda: products.pagerank(weighted, *rule, lambda *_: None),
-        "triangles": lambda: structure.triangles(plain),
+        "spmv": lambda: launches.spmv(plain, x, 1.0),
+        "spmv weighted": lambda: launches.spmv(weighted, x, 1.0),
+        "pagerank": lambda: launches.pagerank(plain, *rule, lambda *_: None),
+        "pagerank weighted": lambda: launches.pagerank(weighted, *rule, lambda *_: None),
+        "triangles": lambda: launches.triangles(plain),
     }
     return [
         Case(name, call, peers.get(name), GPU_ITERATIONS * name.startswith("pagerank"))

@@ -107,9 +107,9 @@ def pagerank(
 
         rule = float(damping), start, teleport, change, int(max_iterations)
         if run.on_gpu:
-            from louvain_um.gpu.algorithms import products
+            from louvain_um.gpu.algorithms import launches
 
-            on_device, moved = products.pagerank(run.rows, *rule, iterated, run.space)
+            on_device, moved = launches.pagerank(run.rows, *rule, iterated, run.space)
             ranks: NDArray[np.int64] = run.space.get("ranks", on_device)
         else:
             from louvain_um.cpu.algorithms.products import pagerank as iterate
@@ -169,9 +169,9 @@ def spmv(
     with running("spmv", graph, observer, **options) as run:
         vector = vector_of(x, run.rows.n_vertices)
         if run.on_gpu:
-            from louvain_um.gpu.algorithms import products
+            from louvain_um.gpu.algorithms import launches
 
-            found = products.spmv(run.rows, vector, run.graph.scale, run.space)
+            found = launches.spmv(run.rows, vector, run.graph.scale, run.space)
             y: NDArray[np.float64] = run.space.get("y", found)
             return y
         from louvain_um.cpu.algorithms.products import spmv as multiply

@@ -61,9 +61,9 @@ def connected_components(
     """
     with running("components", graph, observer, **options) as run:
         if run.on_gpu:
-            from louvain_um.gpu.algorithms import structure
+            from louvain_um.gpu.algorithms import launches
 
-            found = structure.components(run.rows, run.space)
+            found = launches.components(run.rows, run.space)
             labels: NDArray[np.uint32] = run.space.get("components", found)
             return labels
         from louvain_um.cpu.algorithms.structure import components
@@ -120,18 +120,18 @@ def minimum_spanning_forest(
     """
     with running("mst", graph, observer, **options) as run:
         if run.on_gpu:
-            from louvain_um.gpu.algorithms import structure
+            from louvain_um.gpu.algorithms import launches
 
             space = run.space
-            edges, weights, count = structure.spanning_forest(run.rows, space)
+            edges, weights, count = launches.spanning_forest(run.rows, space)
             with space.sorting() as on_device:
                 if on_device:
-                    edges, weights = structure.in_order(edges[:count], weights[:count])
+                    edges, weights = launches.in_order(edges[:count], weights[:count])
                     edges, weights = edges.get(), weights.get()
                 else:
                     edges = space.get("edges", edges)[:count]
                     weights = space.get("edge_weights", weights)[:count]
-                    edges, weights = structure.in_order(edges, weights)
+                    edges, weights = launches.in_order(edges, weights)
         else:
             from louvain_um.cpu.algorithms.structure import spanning_forest
 
@@ -178,10 +178,10 @@ def triangles(
     """
     with running("triangles", graph, observer, **options) as run:
         if run.on_gpu:
-            from louvain_um.gpu.algorithms import structure
+            from louvain_um.gpu.algorithms import launches
 
             counts: NDArray[np.int64] = run.space.get(
-                "counts", structure.triangles(run.rows, run.space)
+                "counts", launches.triangles(run.rows, run.space)
             )
             return counts
         from louvain_um.cpu.algorithms.structure import triangles as count

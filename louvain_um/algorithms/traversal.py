@@ -74,9 +74,9 @@ def bfs(
     with running("bfs", graph, observer, **options) as run:
         start = vertex_of(run.graph, source)
         if run.on_gpu:
-            from louvain_um.gpu.algorithms import traversal
+            from louvain_um.gpu.algorithms import launches
 
-            distances, parents = traversal.bfs(run.rows, start, run.space)
+            distances, parents = launches.bfs(run.rows, start, run.space)
             return SearchTree(
                 run.space.get("distances", distances), run.space.get("parents", parents)
             )
@@ -138,9 +138,9 @@ def sssp(
     with running("sssp", graph, observer, **options) as run:
         start = vertex_of(run.graph, source)
         if run.on_gpu:
-            from louvain_um.gpu.algorithms import traversal
+            from louvain_um.gpu.algorithms import launches
 
-            lengths, before = traversal.sssp(run.rows, start, run.space)
+            lengths, before = launches.sssp(run.rows, start, run.space)
             distances = run.space.get("distances", lengths)
             parents = run.space.get("parents", before)
         else:

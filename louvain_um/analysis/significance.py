@@ -185,7 +185,7 @@ def _random_graphs(random: RandomGraphs, options: Options) -> Iterator[tuple[Any
         yield random, options
         return
     from louvain_um.gpu.building.edges import SHARE
-    from louvain_um.gpu.generate.same_degrees import held_bytes, random_graphs_there
+    from louvain_um.gpu.generate.generate import held_bytes, random_graphs_there
     from louvain_um.placement.memory import cuda_calls
 
     with device_errors(chosen), chosen.current():

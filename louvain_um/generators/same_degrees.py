@@ -1,7 +1,7 @@
 """Random graphs with the degrees of a given one: its edges' ends in random pairs.
 
 The configuration model (Molloy, Reed 1995). An order is that of random keys, a hash of a key and a
-number, so that a device makes the same graphs (`louvain_um.gpu.generate.same_degrees`).
+number, so that a device makes the same graphs (`louvain_um.gpu.generate.generate`).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ ITEM: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class Launched:
     """A kernel's launch: times, threads, and of each array whether it is written, and its bytes."""
 
     kernel: str
@@ -89,7 +89,7 @@ def gathered(events: EventTable, owners: NDArray[np.int32], number: int) -> bool
     return not came_in_order(events["address"][mine] // LARGE_PAGE)
 
 
-def declare(launches: Sequence[Launch], arrays: Sequence[Lifetime], random: set[str]) -> Declared:
+def declare(launches: Sequence[Launched], arrays: Sequence[Lifetime], random: set[str]) -> Declared:
     """Return what launches access, in bins of some launches each."""
     if not launches:
         return Declared()

@@ -1,7 +1,14 @@
-"""Run a program that loads the library; its streams, exit code and signals pass through."""
+"""Run a program into which the driver loads our library: a wheel's, or compiled on this machine.
+
+Its streams, exit code and signals pass through.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import os
+import platform
 import shutil
 import signal
 import struct
@@ -11,19 +18,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Final
 
+from louvain_um.core import private_files
 from louvain_um.core.atomic_files import temporary_folder
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
+from louvain_um.gpu.runtime.compile_cache import cache_folder
 from louvain_um.placement.memory.guard import WARNING
 from louvain_um.placement.units import size
-from louvain_um.profiling.attach.library import driver_release, environment
 from louvain_um.profiling.attach.policy import Advice, served
 from louvain_um.profiling.attach.records import Record, Records
 from louvain_um.profiling.attach.to_session import session_of
 from louvain_um.profiling.attach.tracing import Tracing
 from louvain_um.profiling.facade import Session
+from louvain_um.profiling.sources.cupti import Library
 from louvain_um.results.display import count
 
 PASSED_ON: Final = ("SIGTERM", "SIGHUP")
@@ -148,3 +158,95 @@ def passing_on() -> Iterator[list[subprocess.Popen[bytes]]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+SOURCE: Final = Path(__file__).with_name("inject.c")
+PARTS: Final = (SOURCE, SOURCE.with_name("trace.c"))
+PREBUILT: Final = SOURCE.with_suffix(".so")
+"""Made with a wheel, by `setup.py`."""
+
+OPTIONS: Final = ("-O2", "-shared", "-fPIC", "-pthread")
+
+
+def compiled() -> Path:
+    """Return the library's file, compiled if neither the package nor this user's cache has it."""
+    with suppress(OSError):  # made for another system
+        return Path(ctypes.CDLL(str(PREBUILT))._name)
+    compiler = _compiler()
+    parts = (
+        *(part.read_bytes() for part in PARTS),
+        *map(str.encode, (*OPTIONS, platform.machine(), compiler)),
+    )
+    name = hashlib.sha256(b"\0".join(parts)).hexdigest()[:40]
+    file = cache_folder() / f"{name}.so"
+    if private_files.read(file) is None:
+        with private_files.made_once(file):
+            if private_files.read(file) is None:
+                private_files.write(file, _compile(compiler))
+    if private_files.read(file) is None:
+        raise LouvainUmError(
+            f"{file.parent}: others can write there; set LOUVAIN_UM_CACHE to a folder of your own"
+        )
+    return file
+
+
+def _compiler() -> str:
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        path = shutil.which(name) if name else None
+        if path:
+            return path
+    raise LouvainUmError("attach needs a C compiler and found none; install gcc, or name one in CC")
+
+
+def _compile(compiler: str) -> bytes:
+    with TemporaryDirectory() as folder:
+        made = Path(folder, "inject.so")
+        command = [compiler, *OPTIONS, str(SOURCE), "-o", str(made), "-ldl"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not made.is_file():
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise LouvainUmError(
+                f"{compiler} could not compile the library of attach: {reason}; name another "
+                "compiler in CC"
+            )
+        return made.read_bytes()
+
+
+def environment(
+    folder: Path, socket: Path, *, placed: bool, decides: bool, guarded: bool, traced: bool
+) -> dict[str, str]:
+    """Return the variables with which a program loads the library and records into a folder."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        raise DeviceUnavailableError(
+            "no NVIDIA driver was found (libcuda.so.1); attach where nvidia-smi works"
+        ) from None
+    found = {
+        "CUDA_INJECTION64_PATH": str(compiled()),
+        "LOUVAIN_UM_ATTACH": str(folder),
+        "LOUVAIN_UM_ATTACH_CUPTI": Library().path,
+    }
+    if placed:
+        found["LOUVAIN_UM_ATTACH_POLICY"] = str(socket)
+    if decides:
+        found["LOUVAIN_UM_ATTACH_DECIDES"] = "1"
+    if not guarded:
+        found["LOUVAIN_UM_ATTACH_UNGUARDED"] = "1"
+    if traced:
+        preloaded = found["CUDA_INJECTION64_PATH"]
+        if {" ", ":"} & set(preloaded):
+            raise LouvainUmError(
+                f"{preloaded}: has a space or colon, and cannot be preloaded; set LOUVAIN_UM_CACHE"
+            )
+        found["LOUVAIN_UM_ATTACH_TRACE"] = str(socket)
+        found["LD_PRELOAD"] = ":".join(filter(None, (preloaded, os.environ.get("LD_PRELOAD"))))
+        found["CUPY_COMPILE_WITH_PTX"] = "1"  # not to machine code
+    return os.environ | found
+
+
+def driver_release() -> tuple[int, int]:
+    """Return the CUDA release of the driver."""
+    number = ctypes.c_int()
+    ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(number))
+    return number.value // 1000, number.value % 1000 // 10

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.attach.accesses import (
     Declared,
-    Launch,
+    Launched,
     constant_arguments,
     declare,
     gathered,
@@ -92,7 +92,7 @@ def session_of(
 
 
 def _joined(
-    counts: Traced, declared: Declared, launches: Sequence[Launch], placeable: Sequence[Lifetime]
+    counts: Traced, declared: Declared, launches: Sequence[Launched], placeable: Sequence[Lifetime]
 ) -> tuple[tuple[PageMap, ...], dict[str, Any], str, list[str]]:
     """Return maps, what the tracer reports of itself, its status, and notes.
 
@@ -211,7 +211,7 @@ def _launches(
     lifetimes: tuple[Lifetime, ...],
     kinds: Mapping[str, str],
     origin: int,
-) -> list[Launch]:
+) -> list[Launched]:
     """Return launches in order, with the arrays among their arguments."""
     at_address: dict[int, list[Lifetime]] = {}
     for life in lifetimes:
@@ -245,7 +245,7 @@ def _launches(
                 arrays[life.name] = arrays.get(life.name, False) or written
                 nbytes[life.name] = life.nbytes
         name, size = short.get(kernel, NO_NAME), min(blocks * threads, 1 << 50)
-        found.append(Launch(name, start - origin, max(start, end) - origin, size, arrays, nbytes))
+        found.append(Launched(name, start - origin, max(start, end) - origin, size, arrays, nbytes))
     return sorted(found, key=lambda launch: launch.start_ns)
 
 
@@ -253,7 +253,7 @@ def _inputs(
     events: EventTable,
     owners: NDArray[np.int32],
     lifetimes: tuple[Lifetime, ...],
-    launches: Sequence[Launch],
+    launches: Sequence[Launched],
 ) -> set[str]:
     """Return arrays that the host wrote: they came to the device, or it touched them before that.
 

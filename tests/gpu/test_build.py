@@ -17,7 +17,7 @@ from louvain_um.gpu.building import edges, objects
 from louvain_um.gpu.building.build import PARTIALS, Builder, Ends, LongRowError
 from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import CudaDevice
-from louvain_um.gpu.generate.same_degrees import DeviceRandomGraphs, held_bytes
+from louvain_um.gpu.generate.generate import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph, FetchedGraph
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by

@@ -24,7 +24,7 @@ from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.memory.level_room import LevelRoom
-from louvain_um.gpu.memory.short_weights import widened
+from louvain_um.gpu.memory.short_weights import ENTRY
 from louvain_um.gpu.move.hub_tables import BLOCK_MAX
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel
@@ -55,6 +55,22 @@ def star(n, *, weights):
     v = np.concatenate((ring, np.roll(ring, 1), np.arange(0, n, 7)))
     w = rng.integers(0, 2**34, len(u)) if weights else None
     return Graph.from_edges(u, v, w)
+
+
+def widened(weights):
+    """Return a level's weights of 8 or 16 bits as they are, on the host."""
+    import cupy
+
+    def before(entries, back):
+        at = weights.data - ENTRY * back
+        return cupy.ndarray((2 * entries,), np.uint64, at).get().reshape(entries, 2)
+
+    wide = weights.get().astype(np.uint64)
+    slots = int(before(1, 1)[0, 1])
+    table = before(slots, slots + 1)
+    arcs, heavy = table[table[:, 0] != np.uint64(2**64 - 1)].T
+    wide[arcs] = heavy
+    return wide
 
 
 def looped(graph):

@@ -23,7 +23,7 @@ from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.generate.same_degrees import DeviceRandomGraphs
+from louvain_um.gpu.generate.generate import DeviceRandomGraphs
 from louvain_um.gpu.memory import shape
 from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
 from louvain_um.gpu.move import arguments

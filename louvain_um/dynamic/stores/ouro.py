@@ -26,7 +26,7 @@ from louvain_um.dynamic.stores.store import (
 )
 
 
-class Moves(NamedTuple):
+class HeapMoves(NamedTuple):
     """Where the touched rows lie and go, and which of them change page."""
 
     places: Places
@@ -59,7 +59,7 @@ class OuroStore(PagedRows):
             allocator.take(size_class, rows.total(classes == size_class))
         return heap_bytes(allocator, item), ROW_BYTES * rows.vertices
 
-    def reserve(self, changes: ArcChanges) -> Moves:
+    def reserve(self, changes: ArcChanges) -> HeapMoves:
         """Take a page for each row that outgrows its own, or fills less than half of it."""
         places, moving = self._places(changes)
         # A refusal leaves the heap as it was; without a budget there is none to foresee.
@@ -78,9 +78,9 @@ class OuroStore(PagedRows):
                 for size_class, rows in taken:
                     self.allocator.give(size_class, places.new_begins[rows])
             raise
-        return Moves(places, moving)
+        return HeapMoves(places, moving)
 
-    def commit(self, changes: ArcChanges, reserved: Moves) -> None:
+    def commit(self, changes: ArcChanges, reserved: HeapMoves) -> None:
         """Merge the changes into the touched rows; free the pages they left."""
         places, moving = reserved
         self._edit(changes, places, moving)

@@ -7,13 +7,7 @@ weights of a level add up to no more than the input's, which bounds the table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import cupy
+from typing import Final
 
 ENTRY: Final = 16
 """Bytes of an entry, and of the number of entries."""
@@ -37,19 +31,3 @@ def slots_for(total: int, width: int) -> int:
 def head_bytes(slots: int) -> int:
     """Return the bytes in front of the weights."""
     return ENTRY * (slots + 1)
-
-
-def widened(weights: cupy.ndarray) -> NDArray[np.uint64]:
-    """Return a level's short weights as they are, on the host."""
-    import cupy
-
-    def before(entries: int, back: int) -> Any:
-        at = weights.data - ENTRY * back
-        return cupy.ndarray((2 * entries,), np.uint64, at).get().reshape(entries, 2)
-
-    wide: NDArray[np.uint64] = weights.get().astype(np.uint64)
-    slots = int(before(1, 1)[0, 1])
-    table = before(slots, slots + 1)
-    arcs, heavy = table[table[:, 0] != np.uint64(2**64 - 1)].T
-    wide[arcs] = heavy
-    return wide

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from louvain_um.algorithms import running
-from louvain_um.gpu.algorithms import products, structure, traversal, workspace
+from louvain_um.gpu.algorithms import launches, workspace
 from louvain_um.gpu.algorithms.rows import KernelRows
 from louvain_um.gpu.runtime import structs
 from louvain_um.gpu.runtime.kernel_list import ROWS
@@ -85,11 +85,10 @@ class NoDevice:
 
 def emulate(monkeypatch, library):
     """Let algorithms on "cuda" run on emulated kernels; return what is launched."""
-    launches, cpu = Launches(library), SimpleNamespace(kind="cpu")
-    for module in (products, structure, traversal):
-        monkeypatch.setattr(module, "Launcher", launches)
+    launcher, cpu = Launches(library), SimpleNamespace(kind="cpu")
+    monkeypatch.setattr(launches, "Launcher", launcher)
     monkeypatch.setattr(structs, "address", lambda array: 0 if array is None else array.ctypes.data)
     monkeypatch.setattr(workspace, "PLAIN", HostWorkspace())
     monkeypatch.setattr(running, "device_errors", lambda chosen: nullcontext())
     monkeypatch.setattr(running, "pick", lambda device: NoDevice() if device == "cuda" else cpu)
-    return launches
+    return launcher

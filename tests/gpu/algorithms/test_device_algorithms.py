@@ -15,7 +15,7 @@ from louvain_um import Graph
 from louvain_um.algorithms.programs import BUILDERS, program_for
 from louvain_um.errors import GraphError, MemoryBudgetError
 from louvain_um.generators import lfr, rmat, stencil
-from louvain_um.gpu.algorithms import traversal
+from louvain_um.gpu.algorithms import launches as kernels
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.policy.policy import Policy
@@ -150,7 +150,7 @@ def test_graphs_of_every_kind(device, name):
 
 @pytest.mark.parametrize("width", [0, 1, 1 << 40])
 def test_paths_do_not_depend_on_the_limit_between_near_and_far(device, monkeypatch, width):
-    monkeypatch.setattr(traversal, "WIDTH", width)
+    monkeypatch.setattr(kernels, "WIDTH", width)
     for name in ("weighted", "path"):
         graph = device.graphs[name]()
         assert_same(lu.sssp(graph, 0, device="cuda"), lu.sssp(graph, 0, device="cpu"), name)

@@ -23,10 +23,10 @@ from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import fits, solve
 from louvain_um.profiling import load
-from louvain_um.profiling.attach import library, program, tracing
-from louvain_um.profiling.attach.accesses import Launch, constant_arguments, declare, gathered
-from louvain_um.profiling.attach.library import SOURCE
+from louvain_um.profiling.attach import program, tracing
+from louvain_um.profiling.attach.accesses import Launched, constant_arguments, declare, gathered
 from louvain_um.profiling.attach.policy import answer, decide, filled
+from louvain_um.profiling.attach.program import SOURCE
 from louvain_um.profiling.attach.records import SLOT
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
 from louvain_um.profiling.attach.to_session import _inputs
@@ -183,7 +183,7 @@ def test_what_the_host_touches_only_after_a_kernel_is_no_input():
     ]
     kinds = [Kind.CPU_FAULT, Kind.CPU_FAULT, Kind.HTOD]
     events = EventTable({"kind": kinds, "time": [5, 25, 15]})
-    launches = [Launch("k", start, start + 5, 1, {"a": False, "b": True}) for start in (10, 30)]
+    launches = [Launched("k", start, start + 5, 1, {"a": False, "b": True}) for start in (10, 30)]
     assert _inputs(events, np.arange(3, dtype=np.int32), tuple(lives), launches) == {"a", "c"}
 
 
@@ -193,7 +193,7 @@ def test_each_launch_accesses_an_array_as_large_as_it_is_then():
         for start, nbytes in ((0, MB), (10, 4096))
     ]
     launches = [
-        Launch("k", life.start_ns, life.end_ns, 1, {"a": True}, {"a": life.nbytes})
+        Launched("k", life.start_ns, life.end_ns, 1, {"a": True}, {"a": life.nbytes})
         for life in lives
     ]
     assert declare(launches, lives, set()).accesses == {"a": [0.0, (MB + 4096) / 4, 0.0]}
@@ -536,18 +536,18 @@ def test_without_driver_or_compiler_a_line_says_so(stand_in, tmp_path):
 
 
 def test_a_prebuilt_library_is_used_if_it_loads(tmp_path, monkeypatch):
-    monkeypatch.setattr(library, "PREBUILT", tmp_path / "inject.so")
+    monkeypatch.setattr(program, "PREBUILT", tmp_path / "inject.so")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CC", "")
     for content in (None, b"no library"):
         if content:
-            library.PREBUILT.write_bytes(content)
+            program.PREBUILT.write_bytes(content)
         with pytest.raises(LouvainUmError, match="install gcc"):
-            library.compiled()
-    library.PREBUILT.write_bytes(Path(_ctypes.__file__).read_bytes())  # loads, and hides no driver
-    assert library.compiled() == library.PREBUILT
+            program.compiled()
+    program.PREBUILT.write_bytes(Path(_ctypes.__file__).read_bytes())  # loads, and hides no driver
+    assert program.compiled() == program.PREBUILT
     build = re.search(r"^OPTIONS = (.+)$", (ROOT / "setup.py").read_text(), re.MULTILINE)
-    assert ast.literal_eval(build[1]) == library.OPTIONS
+    assert ast.literal_eval(build[1]) == program.OPTIONS
 
 
 @pytest.mark.system
