@@ -1,6 +1,6 @@
 """Does any damaged file raise anything but an error? Reads randomly changed files for some time.
 
-    python benchmarks/fuzz.py --seconds 600 [--bounds] [--out FILE]
+    python benchmarks/fuzz.py --seconds 600 [--kinds graphs,labels] [--bounds] [--out FILE]
 
 Graphs and labels are those of `tests/corpus`, which also keeps what was found. The others are saved
 files (sessions, recordings, traces, sweeps, policies, machine profiles, trackers, timed edges), the
@@ -43,6 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", default="", help="of files, such as graphs,labels,anndata")
     parser.add_argument("--bounds", action="store_true", help="compile with bounds checks")
     parser.add_argument("--out", type=Path, help="add the counts to this record")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-found"))
@@ -53,7 +54,7 @@ def main() -> int:
             command = [arg for arg in sys.argv if arg != "--bounds"]
             return subprocess.run([sys.executable, *command], env=environment).returncode
     signal.signal(signal.SIGPROF, too_long)
-    files, failures = fuzz(options.seconds, options.seed, options.keep)
+    files, failures = fuzz(options.seconds, options.seed, options.keep, options.kinds)
     if options.out:
         bounds = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
         record(options.out, {"files": files, "failures": failures, "bounds": bounds})
@@ -122,12 +123,14 @@ def saved(folder: Path) -> Iterator[Target]:
         yield Target(of.name.removeprefix("report ").split()[0], of.name, reader(of))
 
 
-def fuzz(seconds: float, seed: int, keep: Path) -> tuple[dict[str, int], int]:
+def fuzz(seconds: float, seed: int, keep: Path, kinds: str = "") -> tuple[dict[str, int], int]:
     """Read damaged files; keep those that fail in a new way; return files by kind, and failures."""
     found: set[str] = set()
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as work:
         targets = [*texts(), *saved(Path(whole))]
+        if kinds:
+            targets = [target for target in targets if target.kind in kinds.split(",")]
         end = time.monotonic() + seconds
         while (begin := time.monotonic()) < end:
             target = min(targets, key=lambda target: target.cost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,12 @@ SMALL = 2**32 - 1
 
 LEAST_ROWS = 1 << 16
 """Rows from which a column of integers is read in 32 bits if they fit."""
+
+DEEPEST = 1000
+"""Lists and objects inside each other in JSON lines."""
+
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+"""A string of JSON."""
 
 VERTICES_KEY = b"louvain_um_vertices"
 """Metadata key of the number of vertices, isolated ones included."""
@@ -54,7 +61,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             owned=True,
         )
 
-    return _checked(file, build, "a valid Parquet file")
+    return checked(file, build, "a valid Parquet file")
 
 
 def _numbers(path: str, table: Any, name: str, kind: Any, *, narrow: bool = True) -> NDArray[Any]:
@@ -126,16 +133,28 @@ def read_feather(file: GraphFile, options: ReadOptions) -> Graph:
         table.validate(full=True)  # or lengths that the file claims lead beyond its values
         return table_graph(file, table, options)
 
-    return _checked(file, build, "a valid Feather file")
+    return checked(file, build, "a valid Feather file")
 
 
 def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:
     """Read JSON lines: an object with the same keys for each edge."""
     reader = require("pyarrow.json", file.name)
     data = file.read()
-    return _checked(
+    if _nesting(data) > DEEPEST:
+        raise file.error("is not valid JSON (nested too deeply); write it again")
+    return checked(
         file, lambda: table_graph(file, reader.read_json(io.BytesIO(data)), options), "JSON lines"
     )
+
+
+def _nesting(data: bytes) -> int:
+    """Return how deep lists and objects of JSON are at most: pyarrow's parser is recursive."""
+    lines, openings = data.count(b"}\n{"), data.count(b"{") + data.count(b"[")
+    if lines == data.rstrip().count(b"\n") and openings - lines <= DEEPEST:
+        return openings - lines  # of which each line, an object of its own, has one
+    bare = np.frombuffer(STRING.sub(b"", data), np.uint8)
+    brackets = bare[np.isin(bare, [*b"{}[]"])]
+    return int(np.cumsum(np.where(np.isin(brackets, [*b"{["]), 1, -1)).max(initial=0))
 
 
 def read_anndata(file: GraphFile, options: ReadOptions) -> Graph:
@@ -146,12 +165,12 @@ def read_anndata(file: GraphFile, options: ReadOptions) -> Graph:
         anndata = require("anndata", file.name)
     except GraphFormatError:
         raise file.error("this format needs anndata: pip install anndata") from None
-    return _checked(
+    return checked(
         file, lambda: from_anndata(anndata.read_h5ad(file.name), options), "a valid .h5ad file"
     )
 
 
-def _checked(file: GraphFile, build: Callable[[], Graph], what: str) -> Graph:
+def checked(file: GraphFile, build: Callable[[], Graph], what: str) -> Graph:
     """Return what a reader built; errors name the file."""
     try:
         return build()

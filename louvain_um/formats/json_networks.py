@@ -147,7 +147,8 @@ def _id(file: GraphFile, value: Any) -> Any:
 
 def _read_records(file: GraphFile, records: list[Attributes], options: ReadOptions) -> Graph:
     """Read a list of edges, each an object with the same keys."""
-    from louvain_um.formats.arrow import table_graph
+    from louvain_um.formats.arrow import checked, table_graph
     from louvain_um.formats.file_types import require
 
-    return table_graph(file, require("pyarrow", file.name).Table.from_pylist(records), options)
+    rows = require("pyarrow", file.name).Table.from_pylist
+    return checked(file, lambda: table_graph(file, rows(records), options), "a list of edges")

@@ -169,7 +169,7 @@ def read_incidence(file: GraphFile, options: ReadOptions) -> Graph:
                 v.append(title)
                 w.append(value)
     weights = None if options.weighted is False or set(w) <= {1.0} else np.array(w)
-    if weights is not None and (weights == np.floor(weights)).all():
+    if weights is not None and (np.abs(weights) < 2.0**53).all() and not (weights % 1).any():
         weights = weights.astype(np.int64)
     ends = np.array(u, object), np.array(v, object)
     try:

@@ -8,6 +8,7 @@ matrix transposed once compare entry by entry.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -71,14 +72,7 @@ def from_sparse(
     found = rows_as_they_are(matrix, options, names)
     if found is not None:
         return replace(found, notes=(*found.notes, *notes), check=False) if notes else found
-    if hasattr(matrix, "check_format"):
-        # Compiled code does not check indices, and those of a damaged file can be out of range.
-        try:
-            matrix.check_format(full_check=True)
-            if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
-                raise ValueError("its row pointers descend")
-        except ValueError as error:
-            raise GraphError(f"the sparse matrix is damaged: {error}") from None
+    check_indices(matrix)
     if matrix.format == "coo" and matrix.dtype.kind in "iuf":
         # Repeated entries are summed, which a narrow type rounds or overflows.
         matrix = matrix.astype(WIDE[matrix.dtype.kind])
@@ -109,6 +103,25 @@ def from_sparse(
         notes.append(DIAGONAL)
     del matrix
     return make_graph(edges.u, edges.v, edges.w, names, options, n=rows, notes=notes)
+
+
+def check_indices(matrix: Any) -> None:
+    """Raise an error for a sparse matrix of rows or columns whose indices are out of range.
+
+    SciPy's compiled code does not check them, and those of a damaged file can be anything.
+    """
+    if not hasattr(matrix, "check_format"):
+        return
+    try:
+        if not {matrix.indices.dtype.kind, matrix.indptr.dtype.kind} <= {*"iu"}:
+            raise ValueError("its indices are not whole numbers")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # types that SciPy does not write
+            matrix.check_format(full_check=True)
+        if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+            raise ValueError("its row pointers descend")
+    except ValueError as error:
+        raise GraphError(f"the sparse matrix is damaged: {error}") from None
 
 
 def is_nearest(matrix: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.ids import name_array
-from louvain_um.formats.matrices import from_sparse, united
+from louvain_um.formats.matrices import check_indices, from_sparse, united
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -21,6 +21,7 @@ ROUNDING: Final = 1e-10
 
 def without_rounding(matrix: Any, tolerance: float = ROUNDING) -> Any:
     """Return a real matrix that is symmetric but for rounding as its mean with its transpose."""
+    check_indices(matrix)
     if matrix.dtype.kind != "f" or matrix.shape[0] != matrix.shape[1] or not matrix.nnz:
         return matrix
     difference = abs(matrix - matrix.T).max()

@@ -76,7 +76,10 @@ def read_all(path, chance=None):
             options["weighted"] = None  # a weight that is not read is refused
         if chance.random() < 0.2:
             options["duplicates"] = chance.choice(("once", "sum"))
-        if chance.random() < 0.1:
+        named = path.stem.partition("_")[0]
+        if named in READERS and chance.random() < 0.5:
+            options["format"] = named
+        elif chance.random() < 0.1:
             options["format"] = chance.choice(sorted(READERS))
     _read(path, lambda: read_graph(path, **options))
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501
 
+import json
 import re
 import warnings
 
@@ -119,6 +120,23 @@ def test_what_is_ambiguous_is_refused_with_a_remedy(tmp_path):
         with pytest.raises(GraphFormatError) as caught:
             read(written(tmp_path, name, text))
         assert advice in str(caught.value), name
+
+
+def test_tables_with_damaged_cells_are_refused_in_one_line(tmp_path):
+    path = written(tmp_path, "g.csv", "name,a,b\nann,inf,1\nbob,1,1e300\n")
+    with pytest.raises(GraphFormatError, match="infinite"):
+        read(path, format="incidence")
+    path = written(tmp_path, "g.csv", "name,a,b\nann,2e300,1e300\nbob,1e300,4e300\n")
+    wanted = ["a-ann:2e+300", "a-bob:1e+300", "ann-b:1e+300", "b-bob:4e+300"]
+    assert listed(read(path, format="incidence")) == wanted
+    edges = [
+        {"source": "a", "target": "b", "weight": 7},
+        {"source": "b", "target": "c", "weight": 2},
+    ]
+    for weight in ('""', '{"a": 1}', "[1]", "1" + "0" * 30):
+        path = written(tmp_path, "g.json", json.dumps(edges).replace("7", weight, 1))
+        with pytest.raises(GraphFormatError, match="is not"):
+            read(path)
 
 
 def test_a_weight_of_unknown_name_is_in_the_last_note(tmp_path):

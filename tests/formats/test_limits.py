@@ -181,6 +181,8 @@ BOMBS = {
     "deep.json": "[" * NESTED,
     "deep.cyjs": '{"elements":' * NESTED,
     "deep.gml": "graph [ " * NESTED,
+    "deep.jsonl": '{"source": "a", "target": "b", "more": ' + "[" * NESTED + "]" * NESTED + "}",
+    "deep_lines.jsonl": '{"source": "]}",\n"more": ' * NESTED,
 }
 
 

@@ -1,5 +1,6 @@
 """Folders in which an interrupted run goes on, and tables of other programs: for the fuzz."""
 
+import importlib.util
 import shutil
 
 import numpy as np
@@ -94,6 +95,21 @@ def tables(folder):
         yield Saved(name, folder / name, folder / name, read_table_of_addresses)
     path = an_export(folder)
     yield Saved("nsys", path, path, read_report)
+    if importlib.util.find_spec("anndata"):
+        yield from cells(folder)
+
+
+def cells(folder):
+    """Yield AnnData's files, with the neighbours of cells as graphs of both layouts."""
+    import anndata
+
+    near = GRAPH.to_scipy().astype(np.float32)
+    for name, matrix in (("csr.h5ad", near.tocsr()), ("csc.h5ad", near.tocsc())):
+        data = anndata.AnnData(np.zeros((GRAPH.n_vertices, 1), np.float32))
+        data.obsp["connectivities"] = matrix
+        data.uns["neighbors"] = {"connectivities_key": "connectivities"}
+        data.write_h5ad(folder / name)
+        yield Saved(f"anndata {name}", folder / name, folder / name, lu.read_graph)
 
 
 def continued(folder):

@@ -202,11 +202,28 @@ def in_numpy(rng, data):
 
 
 def in_parquet(rng, data):
-    """Return a table with a column or its metadata changed."""
-    import pyarrow as pa
+    """Return a file of a table, changed."""
     from pyarrow import parquet
 
-    table = parquet.read_table(io.BytesIO(data))
+    out = io.BytesIO()
+    parquet.write_table(in_table(rng, parquet.read_table(io.BytesIO(data))), out)
+    return out.getvalue()
+
+
+def in_feather(rng, data):
+    """Return a file of a table, changed, as Arrow writes it, packed or not."""
+    from pyarrow import feather
+
+    out = io.BytesIO()
+    table = in_table(rng, feather.read_table(io.BytesIO(data)))
+    feather.write_feather(table, out, compression=rng.choice(("uncompressed", "lz4", "zstd")))
+    return out.getvalue()
+
+
+def in_table(rng, table):
+    """Return a table with a column or its metadata changed."""
+    import pyarrow as pa
+
     at = rng.randrange(max(table.num_columns, 1))
     what = rng.randrange(6)
     if what == 0:
@@ -230,8 +247,33 @@ def in_parquet(rng, data):
             values = [rng.choice(PARQUET_VALUES)] * len(values)
         with contextlib.suppress(pa.ArrowException, OverflowError):
             table = table.set_column(at, table.column_names[at], pa.array(values))
-    out = io.BytesIO()
-    parquet.write_table(table, out)
+    return table
+
+
+def in_hdf5(rng, data):
+    """Return a file of HDF5 with an array or an attribute changed or removed."""
+    import h5py
+
+    out = io.BytesIO(data)
+    with h5py.File(out, "r+") as file:
+        found = []
+        file.visit(found.append)
+        name = rng.choice(found)
+        node, what = file[name], rng.randrange(4)
+        if what == 0:
+            del file[name]
+        elif what == 1 and node.attrs:
+            key = rng.choice(sorted(node.attrs))
+            with contextlib.suppress(TypeError, ValueError):
+                node.attrs[key] = rng.choice((-1, 1 << 62, 0.5, "x", "csr_matrix", [7, 7], [1.5]))
+        elif what == 2 and node.attrs:
+            del node.attrs[rng.choice(sorted(node.attrs))]
+        elif isinstance(node, h5py.Dataset) and node.dtype.kind in "iuf":
+            attributes, array = dict(node.attrs), in_array(rng, node[()])
+            if array.dtype.kind != "U":
+                del file[name]
+                file[name] = array
+                file[name].attrs.update(attributes)
     return out.getvalue()
 
 
@@ -270,7 +312,8 @@ def ways_of(path):
     ways = {
         ".npz": in_archive, ".toml": in_text, ".csv": in_text, ".txt": in_text,
         ".json": in_whole_json, ".cyjs": in_whole_json, ".jsonl": in_lines, ".npy": in_numpy,
-        ".parquet": in_parquet, ".gz": in_gzip, ".sqlite": in_database,
+        ".parquet": in_parquet, ".feather": in_feather, ".arrow": in_feather, ".gz": in_gzip,
+        ".sqlite": in_database, ".h5ad": in_hdf5,
     }  # fmt: skip
     way = ways.get(path.suffix)
     return (way, way, way, in_bytes) if way else (in_bytes,)
