@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core import parallel
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import READ_AGAIN, GraphFormatError
 
@@ -42,6 +44,12 @@ GZIP_WINDOW = 31
 """zlib's ``wbits`` for a gzip stream with header and checksum."""
 
 GZIP_MAGIC = b"\x1f\x8b"
+
+BGZF = re.compile(rb"\x1f\x8b\x08\x04.{6}\x06\x00BC\x02\x00(..)", re.DOTALL)
+"""How a gzip stream begins that tells its size; `bgzip` writes many, each of 64 KiB at most."""
+
+BGZF_GROUP, BGZF_GROUPS = 16, 32
+"""Such streams that a thread decompresses at a time, and how often that is done side by side."""
 
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16."""
@@ -387,6 +395,8 @@ class _GzipReader:
 
     def __init__(self, compressed: GraphFile) -> None:
         self.compressed = compressed
+        self.blocked = BGZF.match(compressed.peek(18)) is not None
+        self.raw, self.between = b"", False
         self.inflate = zlib.decompressobj(GZIP_WINDOW)
         self.ready = b""
         self.packed = self.unpacked = 0
@@ -404,14 +414,16 @@ class _GzipReader:
     def _more(self) -> bytes:
         """Return some more bytes; none at the end."""
         data = b""
+        while self.blocked and not data:
+            data = self._more_blocks()
         while not data:
             raw = self.inflate.unconsumed_tail or self.inflate.unused_data or self._packed()
-            if self.inflate.eof:
+            if self.between or self.inflate.eof:
                 # Another stream may follow, or zeros that pad a tape block.
                 raw = raw.lstrip(b"\0") or self._packed().lstrip(b"\0")
                 if not raw:
                     return b""
-                self.inflate = zlib.decompressobj(GZIP_WINDOW)
+                self.inflate, self.between = zlib.decompressobj(GZIP_WINDOW), False
             if not raw:
                 raise EOFError("no end of stream")
             # A bounded part: what is left over is copied with every read.
@@ -424,7 +436,36 @@ class _GzipReader:
             )
         return data
 
-    def _packed(self) -> bytes:
-        raw = self.compressed.read(COMPRESSED_BYTES)
+    def _more_blocks(self) -> bytes:
+        """Return what some blocks hold, decompressed side by side; what is no block is left."""
+        most, ends = BGZF_GROUP * BGZF_GROUPS, [0]
+        raw = self.raw + self._packed(most << 12)
+        while len(ends) <= most and (found := BGZF.match(raw, ends[-1])):
+            end = ends[-1] + int.from_bytes(found[1], "little") + 1
+            if end > len(raw):
+                break
+            ends.append(end)
+        self.raw, self.blocked, self.between = raw[ends[-1] :], len(ends) > 1, True
+        begins = [*ends[:-1:BGZF_GROUP], ends[-1]]
+        groups = [raw[begin:end] for begin, end in pairwise(begins)]
+        return b"".join(parallel.stream(_inflated, groups, parallel.default_threads()))
+
+    def _packed(self, size: int = COMPRESSED_BYTES) -> bytes:
+        if self.raw and not self.blocked:
+            raw, self.raw = self.raw, b""
+            return raw
+        raw = self.compressed.read(size)
         self.packed += len(raw)
         return raw
+
+
+def _inflated(raw: bytes) -> bytes:
+    """Return the content of blocks that follow each other."""
+    parts = []
+    while raw:
+        inflate = zlib.decompressobj(GZIP_WINDOW)
+        parts.append(inflate.decompress(raw, (1 << 16) + 1))
+        if not inflate.eof:
+            raise EOFError("a block holds more than 64 KiB, or ends early")
+        raw = inflate.unused_data
+    return b"".join(parts)

@@ -4,14 +4,16 @@ import gzip
 import io
 import os
 import random
+import struct
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
 
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError
-from louvain_um.formats import read_graph
+from louvain_um.formats import graph_file, read_graph
 from louvain_um.formats.graph_file import is_stream, watched_by
 from louvain_um.formats.size_from_header import size_from_header
 
@@ -123,6 +125,40 @@ def test_gzip_is_known_by_its_bytes(tmp_path):
     path = tmp_path / "g.txt"
     path.write_bytes(gzip.compress(b"0 1\n") + gzip.compress(b"1 2\n"))
     assert read_graph(path).n_edges == 2
+
+
+def bgzip(text, block=50_000):
+    """Return text compressed as `bgzip` does, in streams that tell their size."""
+    found = b""
+    for begin in range(0, len(text) + block, block):
+        part = text[begin : begin + block]  # the last one is empty
+        body = zlib.compress(part, wbits=-15)
+        size = struct.pack("<H", len(body) + 25)
+        found += b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0" + size + body
+        found += struct.pack("<II", zlib.crc32(part), len(part))
+    return found
+
+
+def test_streams_that_tell_their_size_are_read_side_by_side(tmp_path, monkeypatch):
+    text = b"".join(b"%d %d\n" % (i, i * i % 977) for i in range(400_000))
+    path, packed = tmp_path / "g.txt.gz", bgzip(text)
+    assert gzip.decompress(packed) == text
+    groups = []
+    inflated = graph_file._inflated
+    monkeypatch.setattr(graph_file, "_inflated", lambda raw: inflated(groups.append(raw) or raw))
+    expected = read_graph(_with(tmp_path / "g.txt", text.decode()))
+    # An empty block is no end, nor is one of another writer.
+    for data in (packed, packed[:-28] + gzip.compress(b"0 400001\n") + packed[-28:]):
+        groups.clear()
+        path.write_bytes(data)
+        assert read_graph(path).n_edges == expected.n_edges + (data is not packed)
+        assert 1 < len(groups) == -(-len(text) // 50_000 // 16)
+    path.write_bytes(packed[:-100])
+    assert "gzip" in complaint(path)
+    path.write_bytes(packed[:500_000] + b"x" + packed[500_001:])
+    assert "gzip" in complaint(path)
+    path.write_bytes(bgzip(bytes(1 << 20), 1 << 20))
+    assert "more than 64 KiB" in complaint(path)
 
 
 def test_other_formats_in_their_clothes(tmp_path):
