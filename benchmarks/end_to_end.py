@@ -1,8 +1,9 @@
 """From a file or an array to labels, warm and cold, compared with reading the same bytes.
 
-    python benchmarks/end_to_end.py [--graph lfr22 | --edges N] [--runs 3] [--commands] [--out FILE]
+    python benchmarks/end_to_end.py [--graphs lfr22 rmat22 | --edges N] [--runs 3] [--commands]
+                                    [--parts rows fresh] [--out FILE]
 
-Takes a generated graph (with `--edges`, a random one, which needs no GPU) and gives its edges, in
+Takes generated graphs (with `--edges`, a random one, which needs no GPU) and gives their edges, in
 random order, as a CSV file, a Parquet file, an ``.npz`` file of ours, a SciPy matrix and, on a
 GPU, a CuPy matrix and two CuPy arrays. Each is made into labels by ``lu.louvain``, in one process:
 the first call is cold in this process, the fastest of the others warm. Files are in the page cache.
@@ -10,48 +11,76 @@ Without a GPU, each is also made into the graph alone. Floors of the same run:
 `pyarrow.csv.read_csv`, `pyarrow.parquet.read_table`, `numpy.load`, one sort of as many keys as
 there are arcs. `--commands` also times whole commands. On Linux, `peak` is the most memory of the
 host that a warm call takes, relative to the graph's arrays.
+
+The part `fresh` times the first calls on a GPU with empty caches of kernels, in a process that runs
+Louvain, Leiden and Louvain of a CSV file, in this order: as installed, with CUDA kernels that the
+package holds, and after `louvain-um warmup`. `more` is relative to a second process with the same
+caches. The part that is not measured stays in the record.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from common import device_graph, machine, save
+from common import HERE, device_graph, kept, machine, save
 from scipy.sparse import csr_array
 
 import louvain_um as lu
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime.device import pick
+from louvain_um.gpu.runtime.device import capabilities, pick
+
+FIRST_CALLS = """
+import json, sys, time
+ends = [time.perf_counter()]
+import louvain_um as lu
+for call, file in (lu.louvain, 1), (lu.leiden, 1), (lu.louvain, 2):
+    call(sys.argv[file], device="cuda")
+    ends.append(time.perf_counter())
+print(json.dumps([after - before for before, after in zip(ends, ends[1:])]))
+"""
+"""A program that prints the seconds of its calls, the first with imports and CUDA's start."""
+
+CACHES = ("NUMBA_CACHE_DIR", "LOUVAIN_UM_CACHE", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--graph", default="lfr22")
+    parser.add_argument("--graphs", nargs="+", default=["lfr22", "rmat22"])
     parser.add_argument("--edges", type=int, help="a random graph of so many edges instead")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--commands", action="store_true", help="also time whole commands")
+    parser.add_argument("--parts", nargs="+", choices=("rows", "fresh"), default=["rows"])
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     gpu = on_gpu()
-    with tempfile.TemporaryDirectory() as folder:
-        rows = measure(Path(folder), given, gpu=gpu)
-    graph = given.graph if given.edges is None else f"random, {given.edges} edges"
-    record = {"machine": machine(), "graph": graph, "rows": rows}
-    save("end_to_end", record, given.out, "cuda" if gpu else "cpu")
-    for row in rows:
-        print(*(f"{key} {value}" for key, value in row.items()), sep="  ")
+    record = kept("end_to_end", given.out, "cuda" if gpu else "cpu") | {"machine": machine()}
+    graphs = given.graphs if given.edges is None else [f"random, {given.edges} edges"]
+    record |= {part: [] for part in given.parts}
+    for graph in graphs:
+        with tempfile.TemporaryDirectory() as folder:
+            ends = edges_of(graph, given.edges)
+            files = written(Path(folder), *ends)
+            for part in given.parts:
+                rows = fresh(files) if part == "fresh" else measure(*ends, files, given, gpu=gpu)
+                for row in rows:
+                    record[part].append({"graph": graph, **row})
+                    print(*(f"{key} {value}" for key, value in row.items()), sep="  ", flush=True)
+                    save("end_to_end", record, given.out, "cuda" if gpu else "cpu")
 
 
 def on_gpu() -> bool:
@@ -62,31 +91,72 @@ def on_gpu() -> bool:
         return False
 
 
-def edges_of(given: argparse.Namespace) -> tuple[Any, Any, int]:
-    """Return the ends of the graph's edges in random order, and its vertices."""
-    rng = np.random.default_rng(1)
-    if given.edges is not None:
-        n = max(2, given.edges // 20)
-        u, v = (rng.integers(0, n, given.edges, np.uint32) for _ in range(2))
-        return u, v, n
-    graph = device_graph(given.graph).to_host(check=False)
-    u = np.repeat(np.arange(graph.n_vertices, dtype=np.uint32), np.diff(graph.offsets))
-    once = u < graph.targets
-    order = rng.permutation(int(once.sum()))
-    return u[once][order], graph.targets[once][order], graph.n_vertices
+def edges_of(name: str, edges: int | None) -> tuple[Any, Any]:
+    """Return the ends of a graph's edges in random order, or those of a random graph."""
+    if edges is not None:
+        rng = np.random.default_rng(1)
+        n = max(2, edges // 20)
+        return rng.integers(0, n, edges, np.uint32), rng.integers(0, n, edges, np.uint32)
+    import cupy
+
+    graph = device_graph(name)
+    u = cupy.searchsorted(graph.offsets, cupy.arange(graph.n_arcs), "right").astype(np.uint32) - 1
+    once = cupy.flatnonzero(u < graph.targets)
+    order = once[cupy.random.RandomState(1).permutation(len(once))]
+    found = u[order].get(), graph.targets[order].get()
+    del graph, u, once, order
+    cupy.get_default_memory_pool().free_all_blocks()
+    return found
 
 
-def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[str, Any]]:
-    """Return seconds of every source, and of its floor."""
-    u, v, n = edges_of(given)
+def written(folder: Path, u: Any, v: Any) -> dict[str, Path]:
+    """Return the files of a graph, by type."""
+    files = {suffix: folder / f"g.{suffix}" for suffix in ("csv", "parquet", "npz")}
     table = pa.table({"source": u, "target": v})
-    csv, parquet, npz = (folder / f"g.{suffix}" for suffix in ("csv", "parquet", "npz"))
-    pa.csv.write_csv(table, csv)
-    pa.parquet.write_table(table, parquet)
+    pa.csv.write_csv(table, files["csv"])
+    pa.parquet.write_table(table, files["parquet"])
+    lu.write_graph(files["npz"], lu.as_graph((u, v)))
+    return files
+
+
+def fresh(files: dict[str, Path]) -> Iterator[dict[str, Any]]:
+    """Yield seconds of the first calls by what an environment holds already."""
+    folder = files["npz"].parent
+    program = [sys.executable, "-c", FIRST_CALLS, str(files["npz"]), str(files["csv"])]
+
+    def environment(caches: str, root: Path = HERE.parent) -> dict[str, str]:
+        paths = {name: str(folder / caches / name) for name in CACHES}
+        return os.environ | paths | {"PYTHONPATH": str(root)}
+
+    def calls(name: str, env: dict[str, str]) -> dict[str, Any]:
+        first, again = (
+            json.loads(subprocess.run(program, env=env, check=True, capture_output=True).stdout)
+            for _ in range(2)
+        )
+        more = [round(a - b, 3) for a, b in zip(first, again, strict=True)]
+        return {"environment": name, "first": first, "again": again, "more": more}
+
+    yield calls("as installed", environment("empty"))
+    env = environment("warmed")
+    spent = seconds(lambda: run(["warmup", "--quiet"], env))
+    yield {**calls("after warmup", env), "warmup": spent}
+    package = folder / "package" / "louvain_um"
+    shutil.copytree(Path(lu.__file__).parent, package)
+    major, minor = capabilities()[0]
+    shipped = package / "gpu" / "images"
+    run(["warmup", "--architecture", f"{major}{minor}", "--into", str(shipped)], env)
+    yield calls("with CUDA kernels", environment("shipped", package.parent))
+
+
+def measure(
+    u: Any, v: Any, files: dict[str, Path], given: argparse.Namespace, *, gpu: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield seconds of every source, and of its floor."""
+    csv, parquet, npz = files["csv"], files["parquet"], files["npz"]
     graph = lu.as_graph((u, v))
-    lu.write_graph(npz, graph)
     ones = np.ones(graph.n_arcs, np.float32)
-    matrix = csr_array((ones, graph.targets.view(np.int32), graph.offsets), shape=(n, n))
+    targets, n = graph.targets.view(np.int32), graph.n_vertices
+    matrix = csr_array((ones, targets, graph.offsets), shape=(n, n))
 
     def detected(source: Any) -> Any:
         return lu.louvain(source, device="cuda" if gpu else "cpu")
@@ -99,7 +169,7 @@ def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[
         "pandas frame": (lambda: detected(frame), None),
         "SciPy CSR": (lambda: detected(matrix), lambda: matrix.data.copy()),
     }
-    frame = table.to_pandas()
+    frame = pandas.DataFrame({"source": u, "target": v})
     if gpu:
         import cupy
         from cupyx.scipy import sparse
@@ -112,8 +182,9 @@ def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[
     if not gpu:
         for name, source in (("CSV", csv), ("Parquet", parquet), ("SciPy CSR", matrix)):
             ways[f"{name}, the graph alone"] = (lambda source=source: lu.as_graph(source), None)
-    rows = [row_of(name, *way, given.runs, graph.nbytes) for name, way in ways.items()]
-    small = folder / "small.txt"
+    for name, way in ways.items():
+        yield row_of(name, *way, given.runs, graph.nbytes)
+    small = csv.with_name("small.txt")
     np.savetxt(small, np.random.default_rng(2).integers(0, 34, (78, 2)), "%d")
     commands = [["--help"], ["detect", str(small)]]
     commands += [
@@ -122,8 +193,7 @@ def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[
     ]
     for command in commands if given.commands else ():
         name = " ".join(Path(word).name for word in command)
-        rows.append(row_of(name, lambda command=command: run(command), None, given.runs))
-    return rows
+        yield row_of(name, lambda command=command: run(command), None, given.runs)
 
 
 def synchronized(array: Any) -> Any:
@@ -132,10 +202,10 @@ def synchronized(array: Any) -> Any:
     return array
 
 
-def run(command: list[str]) -> None:
+def run(command: list[str], environment: Mapping[str, str] = os.environ) -> None:
     """Run a command of louvain-um to its end, with compiled modules as an installation has."""
     words = [sys.executable, "-m", "louvain_um", *command]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env = {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.run(words, check=True, env=env, **quiet)
 
