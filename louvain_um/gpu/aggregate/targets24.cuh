@@ -1,5 +1,5 @@
 // Targets of 24 bits, of coarse levels whose weights take a byte: arc j's is in bytes 3j..3j + 2 of
-// the array, which has two spare words at its end. The counterpart of targets24.py.
+// the array, which has two spare words at its end. The counterpart of coarse_rows.py.
 #pragma once
 #include "grid.cuh"
 

@@ -1,5 +1,5 @@
 // PageRank: ranks are integers in units of 2^-60; what an arc carries is the product of two
-// doubles, each rounded once, cut to an integer. The counterpart of cpu/algorithms/pagerank.py.
+// doubles, each rounded once, cut to an integer. The counterpart of cpu/algorithms/products.py.
 #include "host_rows.cuh"
 #include "linked_rows.cuh"
 

@@ -50,7 +50,7 @@ struct Control {
   u64 moved[MAX_SWEEPS];  // vertices that moved in each sweep
   u64 read_again;         // arcs of vertices that moved, where their neighbours were activated
 };
-static_assert(sizeof(Control) == 3936, "mirrored by CONTROL in gpu/runtime/launch.py");
+static_assert(sizeof(Control) == 3936, "mirrored by CONTROL in gpu/move/arguments.py");
 
 __device__ __forceinline__ u64 nanoseconds() {
   u64 now;

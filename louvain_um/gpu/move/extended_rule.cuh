@@ -1,5 +1,5 @@
 // The extended rule of moving: second masses, an empty community to leave to, fixed vertices,
-// maximum size. louvain_um/cpu/extended.py is the counterpart; core/objective.py says what masses are.
+// maximum size. louvain_um/cpu/move.py is the counterpart; core/objective.py says what masses are.
 //
 // Weights and second masses may be negative: sums wrap in 64 bits and are read as signed.
 #pragma once

@@ -31,7 +31,7 @@ struct HubTables {
 
   __device__ __forceinline__ GlobalSlots<A> table() const { return {keys, sums, capacity}; }
 };
-static_assert(sizeof(HubTables<u32>) == 64, "mirrored by HUB_TABLES in gpu/runtime/launch.py");
+static_assert(sizeof(HubTables<u32>) == 64, "mirrored by HUB_TABLES in gpu/move/hub_tables.py");
 
 // Lays out memory for as many hubs of queue[begin:end) as fit; the end of the batch becomes
 // control->batch_end. Run by one block.

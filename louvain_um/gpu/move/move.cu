@@ -39,7 +39,7 @@ struct Sweeps {
   u32 queued;       // sub-rounds queued at a time: all, or one where memory is scarce
   u32 summed;       // whether totals and sizes are those of `start` already
 };
-static_assert(sizeof(Sweeps) == 88, "mirrored by SWEEPS in gpu/move/structs.py");
+static_assert(sizeof(Sweeps) == 88, "mirrored by SWEEPS in gpu/move/arguments.py");
 
 // Moves until a sweep gains less than the tolerance. Writes labels, totals and sizes, and
 // iterations, moves, gains and times of sweeps to `control`. X: Plain or Extended. Cooperative.

@@ -120,7 +120,7 @@ struct MoveRule {
     proposed[i] = target;
   }
 };
-static_assert(sizeof(MoveRule<u32, u32>) == 96, "mirrored by MOVE_RULE in gpu/move/structs.py");
+static_assert(sizeof(MoveRule<u32, u32>) == 96, "mirrored by MOVE_RULE in gpu/move/arguments.py");
 
 // Flags of vertices, a bit each: v's is bit v % 32 of word v / 32.
 __device__ __forceinline__ bool is_flagged(const u32* flags, u32 v) {
