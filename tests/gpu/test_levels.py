@@ -227,12 +227,15 @@ def check_levels(device, graph, start, where):
 def test_sizes_in_bytes_tell_one_vertex_from_one_more_than_256(device, monkeypatch, types):
     """A vertex alone joins a community of higher number, unless that is one vertex, too."""
     monkeypatch.setattr(preparation, "compact_types", lambda plan, shape: types)
-    for members in (256, 257, 258, 513):
-        leaves = np.arange(members)
-        ring = leaves + members
-        graph = Graph.from_edges(np.r_[leaves, ring], np.r_[ring, np.roll(ring, 1)])
-        start = np.r_[leaves, np.full(members, ring[-1])].astype(np.uint32)
-        check_levels(device, graph, start, members)
+    for members in (1, 256, 257, 258, 513):
+        for more, named in ((0, 0), (300, 0), (300, 1)):  # arcs of a hub; whether named after it
+            leaves = np.arange(members + more)
+            line = np.arange(members + 2) + len(leaves)  # the community, and one of two vertices
+            path, name = line[:-2], line[0] if named else line[-2]
+            ends = np.r_[path, np.full(more, path[0])]
+            graph = Graph.from_edges(np.r_[leaves, line[:-1]], np.r_[ends, line[1:]])
+            start = np.r_[leaves, np.full(members, name), line[-1], line[-1]].astype(np.uint32)
+            check_levels(device, graph, start, (members, more, named))
 
 
 def test_arcs_read_once_more_are_counted(device):

@@ -76,6 +76,7 @@ CONSTANTS = {
         "GAIN_BITS": rules.GAIN_BITS,
         "EMPTY": NONE,
         "PARTITION_ARCS": hub_tables.PARTITION_ARCS,
+        "MAX_PARTITIONS": hub_tables.MAX_PARTITIONS,
         "BINS": BINS,
         "BINS + 1": SPAN,
         "Table<u32>::block_max": hub_tables.BLOCK_MAX[4],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits, low_scratch_limits
 from louvain_um.gpu.memory.coarse_memory import (
@@ -22,11 +21,6 @@ from louvain_um.options import Method
 def sums_of_ones(arcs: int) -> int:
     """Return the bytes of sums of weights where each arc weighs 1."""
     return 4 if arcs < 2**32 else 8
-
-
-MOST_BYTE: Final = 255
-"""Most arcs of a vertex with which its size modulo 256 shows a community of one: with 257 vertices,
-it has more arcs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +80,7 @@ class Shape:
     @property
     def byte_sizes(self) -> bool:
         """Whether sizes of communities take a byte while level 0's vertices move."""
-        known = self.compact and not self.weight_bytes and self.max_degree is not None
-        return known and (self.max_degree or 0) <= MOST_BYTE
+        return self.compact and not self.weight_bytes
 
     def compacted(self) -> Shape:
         """Return the shape with the input in fewer bytes, if that is possible."""

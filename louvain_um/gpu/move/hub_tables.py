@@ -36,6 +36,9 @@ sub-rounds may have more. With low scratch, a fifth of that.
 PARTITION_ARCS: Final = 1024
 """Arcs of a hub per partition, at least, but for hubs of one (`partitions.cuh`)."""
 
+MAX_PARTITIONS: Final = 1024
+"""The most partitions of a hub."""
+
 HUB_TABLES: Final = layout(
     **pointers("keys", "sums"), capacity=np.uint64,
     **pointers("slots", "fills", "drains", "own_weights", "partials"),
@@ -66,13 +69,23 @@ def hub_table_sizes(
     block_max = BLOCK_MAX[sum_bytes]
     if max_degree <= block_max:
         return HubSizes(0, 0)
+    # Others find room beside the largest hub, so that batches are few, unless memory is scarce.
     needed = 2 << (max_degree - 1).bit_length()
+    if low_scratch:
+        needed = slots_of_hub(max_degree, block_max)
     hub_arcs = arcs if hub_arcs is None else hub_arcs
     slots = arcs // (LOW_SCRATCH_ARCS_A_SLOT if low_scratch else ARCS_A_SLOT)
     most = hub_arcs / (LOW_SCRATCH_HUB_ARCS_A_SLOT if low_scratch else HUB_ARCS_A_SLOT)
     slots = min(slots, int(most))
     small = min(SMALL_LEVEL_SLOTS, arcs // SMALL_LEVEL_ARCS_A_SLOT, int(hub_arcs / HUB_ARCS_A_SLOT))
     return HubSizes(min(vertices, hub_arcs // block_max), max(needed, small, slots))
+
+
+def slots_of_hub(arcs: int, block_max: int) -> int:
+    """Return the slots of a hub, an even number: `partitioned_slots` of `partitions.cuh`."""
+    units = -(-arcs // block_max)
+    partitions = 1 << (min(max(arcs // PARTITION_ARCS, 1), MAX_PARTITIONS).bit_length() - 1)
+    return -(-units * (block_max + partitions) // 2) * 2
 
 
 def hub_arrays(hubs: HubSizes, sums: Any) -> dict[str, tuple[int, np.dtype[Any]]]:

@@ -19,10 +19,21 @@ __device__ __forceinline__ void add_byte(u32* words, u32 at, u32 change) {
   }
 }
 
-// Flags of a rule. Sizes take a byte if no vertex has more than 255 arcs, and the rule is `compact`.
+// Flags of a rule. Sizes may take a byte if the rule is `compact`.
 // Blocks collect what they add to sizes or totals in host memory, where atomics to one line wait for
 // each other across the bus, a microsecond each.
 enum Flag : u32 { BYTE_SIZES = 1, COLLECT_SIZES = 2, COLLECT_TOTALS = 4 };
+
+// Returns the arcs of a member of a community into which v has an arc: of the vertex that it is named
+// after, if that is one. Called rarely, and not inlined: it would take registers from all that decides.
+template <class W>
+__device__ __noinline__ u64 member_arcs(const u32* labels, const i64* offsets, const u32* targets,
+                                        const W* weights, u32 community, u32 v) {
+  u32 u = community;
+  for (i64 j = row_of(weights, offsets, v).low; labels[u] != community; ++j)
+    u = target_at(targets, weights, j);
+  return row_of(weights, offsets, u).arcs();
+}
 
 // Every neighbouring community is eligible, and the best one must beat staying (the local moving of
 // Blondel et al. 2008, §2, from a frozen state).
@@ -75,13 +86,21 @@ struct MoveRule {
     return score_of(own_weight, x.pull, x.rest);
   }
 
-  // Whether a community has one vertex. All vertices of larger ones have arcs: where a size is 1
-  // modulo 256, there are 257 arcs or more.
-  __device__ __forceinline__ bool is_single(u32 community) const {
+  // The vertices of a community: modulo 256, with BYTE_SIZES.
+  __device__ __forceinline__ u32 size_of(u32 community) const {
     if constexpr (compact)
-      if (flags & BYTE_SIZES)
-        return ((const u8*)sizes)[community] == 1 && totals[community] <= (A)255;
-    return sizes[community] == 1;
+      if (flags & BYTE_SIZES) return ((const u8*)sizes)[community];
+    return sizes[community];
+  }
+
+  // Whether a community into which v has an arc has one vertex. All vertices of larger ones have
+  // arcs: where a size is 1 modulo 256, there are 257 arcs or more, not all of one of them.
+  __device__ __forceinline__ bool is_single(u32 community, u32 v) const {
+    if (size_of(community) != 1) return false;
+    if constexpr (compact)
+      if (flags & BYTE_SIZES && totals[community] > (A)255)
+        return member_arcs(labels, offsets, targets, weights, community, v) == totals[community];
+    return true;
   }
 
   __device__ __forceinline__ void set_size(u32 community, u32 size) const {
@@ -110,8 +129,8 @@ struct MoveRule {
     u32 target = EMPTY;
     double stay = floor(x, own_weight);
     if (best.community != EMPTY && best.score > stay &&
-        !(best.community > x.own && x.rest == 0 && is_single(x.own) &&
-          is_single(best.community))) {
+        !(best.community > x.own && x.rest == 0 && size_of(x.own) == 1 &&
+          is_single(best.community, queue[i]))) {
       target = best.community;
       double gain = __ddiv_rn(__dsub_rn(best.score, stay), total);
       tally.gain += __double2ll_rn(__dmul_rn(gain, GAIN_UNIT));
