@@ -8,7 +8,7 @@ access for each thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -93,10 +93,7 @@ def declare(launches: Sequence[Launched], arrays: Sequence[Lifetime], random: se
     """Return what launches access, in bins of some launches each."""
     if not launches:
         return Declared()
-    each = -(-len(launches) // BINS)
-    firsts = launches[::each]
-    edges = np.array([*(one.start_ns for one in firsts), launches[-1].end_ns + 1], np.int64)
-    edges = np.maximum.accumulate(edges - np.arange(len(edges))) + np.arange(len(edges))
+    firsts, each, edges = _bins(launches)
     sizes: dict[str, int] = {}
     for life in arrays:
         sizes[life.name] = max(life.nbytes, sizes.get(life.name, 0))
@@ -115,6 +112,40 @@ def declare(launches: Sequence[Launched], arrays: Sequence[Lifetime], random: se
     found.gathered = [name for name in found.accesses if name in random]
     found.phases = _phases([launch.kernel for launch in firsts], edges)
     return found
+
+
+def over_launches(page: PageMap, launches: Sequence[Launched]) -> PageMap:
+    """Return a map of traced accesses whose bins are divided over the launches that got the array.
+
+    A replay would take what comes back within a bin for a single pass.
+    """
+    mine = [(at, launch) for at, launch in enumerate(launches) if page.array in launch.arrays]
+    if not mine:
+        return page
+    _, each, edges = _bins(launches)
+    columns = np.array([at // each for at, _ in mine])
+    begins = np.array([launch.start_ns for _, launch in mine])
+    ends = np.array([max(launch.end_ns, launch.start_ns + 1) for _, launch in mine])
+    counts = np.zeros((len(page.counts), len(edges) - 1))
+    for bin in np.flatnonzero(page.counts.any(axis=0)).tolist():
+        low, high = page.edges[bin : bin + 2].tolist()
+        shares = np.maximum(0, np.minimum(ends, high) - np.maximum(begins, low))
+        if not shares.any():  # clocks differ a little
+            shares[np.argmin(np.abs(begins - low))] = 1
+        some, where = np.unique(columns[shares > 0], return_inverse=True)
+        weights = np.bincount(where, shares[shares > 0]) / shares.sum()
+        counts[:, some] += np.outer(page.counts[:, bin], weights)
+    whole = np.rint(np.cumsum(counts, axis=1))
+    return replace(page, edges=edges, counts=np.diff(whole, prepend=0).astype(np.uint32))
+
+
+def _bins(launches: Sequence[Launched]) -> tuple[Sequence[Launched], int, NDArray[np.int64]]:
+    """Return the first launch of each bin, how many a bin has, and edges."""
+    each = -(-len(launches) // BINS)
+    firsts = launches[::each]
+    edges = np.array([*(one.start_ns for one in firsts), launches[-1].end_ns + 1], np.int64)
+    order = np.arange(len(edges))
+    return firsts, each, np.maximum.accumulate(edges - order) + order
 
 
 def _map(name: str, nbytes: int, edges: NDArray[np.int64], counts: NDArray[np.float64]) -> PageMap:

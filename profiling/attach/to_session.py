@@ -15,6 +15,7 @@ from louvain_um.profiling.attach.accesses import (
     constant_arguments,
     declare,
     gathered,
+    over_launches,
 )
 from louvain_um.profiling.attach.records import ADDRESS, MEMORY, Record, Records
 from louvain_um.profiling.attach.sites import MOST_NAME, Sites, array_name
@@ -114,7 +115,7 @@ def _joined(
     if both:
         notes.append(f"accesses of {', '.join(both[:4])} are declared: not all were traced")
     maps = [page for page in declared.maps if page.array in others]
-    maps += [page for name, page in counts.maps.items() if name in known]
+    maps += [over_launches(page, launches) for name, page in counts.maps.items() if name in known]
     about = {
         "launches": len(launches) - len(plain), "instrumented_places": counts.places,
         "accesses": found | {name: declared.accesses[name] for name in sorted(others)},

@@ -24,13 +24,19 @@ from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import fits, solve
 from louvain_um.profiling import load
 from louvain_um.profiling.attach import program, tracing
-from louvain_um.profiling.attach.accesses import Launched, constant_arguments, declare, gathered
+from louvain_um.profiling.attach.accesses import (
+    Launched,
+    constant_arguments,
+    declare,
+    gathered,
+    over_launches,
+)
 from louvain_um.profiling.attach.policy import answer, decide, filled
 from louvain_um.profiling.attach.program import SOURCE
 from louvain_um.profiling.attach.records import SLOT
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
 from louvain_um.profiling.attach.to_session import _inputs
-from louvain_um.profiling.session import Lifetime
+from louvain_um.profiling.session import Lifetime, PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
 from tests.paths import ROOT
 from tests.profiling.attach.conftest import HERE
@@ -197,6 +203,20 @@ def test_each_launch_accesses_an_array_as_large_as_it_is_then():
         for life in lives
     ]
     assert declare(launches, lives, set()).accesses == {"a": [0.0, (MB + 4096) / 4, 0.0]}
+
+
+def test_a_traced_bin_is_divided_over_the_launches_that_got_the_array():
+    launches = [
+        Launched("k", start, start + 10, 1, {name: True}, {name: 8192})
+        for start, name in ((0, "a"), (20, "b"), (40, "a"), (100, "a"))
+    ]
+    counts = np.array([[4, 0, 3], [2, 0, 0]], np.uint32)
+    page = PageMap(array="a", page_bytes=4096, edges=np.array([0, 50, 90, 99]), counts=counts)
+    found = over_launches(page, launches)
+    assert found.edges.tolist() == [0, 20, 40, 100, 111]
+    # The last launch begins after the bin that has its accesses: clocks differ.
+    assert found.counts.tolist() == [[2, 0, 2, 3], [1, 0, 1, 0]]
+    assert over_launches(replace(page, array="c"), launches).counts is counts
 
 
 def arrivals(pages, kernel=(0, 1000)):
