@@ -194,7 +194,8 @@ class PageAllocator:
             for chunk in chunks.tolist():
                 self.heap.give(chunk, 1 << (size_class - self.classes + 1))
             return
-        places = (begins - chunks * self.stride - self.header) // self._words(size_class)
+        places = begins - chunks * self.stride - self.header
+        places //= self.shape.capacities[size_class]
         if not self.by_chunk:
             pages = chunks * self.per_chunk + places
             self.queues[size_class].extend(pages.astype(np.uint32))
@@ -256,14 +257,10 @@ class PageAllocator:
             held = queue.peek(len(queue)).astype(np.int64)
         return self._begins(held, size_class)
 
-    def _words(self, size_class: int) -> int:
-        """Words of a page."""
-        return self.shape.page_bytes[size_class] // 4
-
     def _begins(self, pages: I64, size_class: int) -> I64:
         """Return the first words of pages by their numbers."""
         begins = pages // self.per_chunk * self.stride + self.header
-        found: I64 = begins + pages % self.per_chunk * self._words(size_class)
+        found: I64 = begins + pages % self.per_chunk * self.shape.capacities[size_class]
         return found
 
     @property

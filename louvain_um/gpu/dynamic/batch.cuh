@@ -71,8 +71,7 @@ struct Batch {
   u64* more;    // sum or maximum of insertions
   void* old;    // weights before and after; equal where nothing changes. Those of loops, which are
   void* fresh;  // no arcs, have all bits flipped: an arc is there if its weight is above 0
-  u32* places;  // how many arcs of the row lie before it, or before where it goes; in trees, by row,
-                // blocks that rows before it take
+  u32* places;  // how many arcs of the row lie before it, or before where it goes
   int* gained;  // one entry more: arcs gained by those before
   u32* changed;  // one entry more: how many of those before change
   u32* edges;   // edges: place of its first arc
@@ -101,13 +100,13 @@ struct AmountOf<Unweighted> {
 template <class W>
 using Amount = typename AmountOf<W>::Type;
 
-// Returns the first place in low..high - 1 whose target is not below `target`; high for none.
-// Targets are the lower halves of what is searched.
-template <class T>
-__device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, u32 target) {
+// Returns the first place in low..high - 1 whose entry is not below `x`; high for none. For an x of 32
+// bits, entries are targets, the lower halves of what is searched.
+template <class T, class X>
+__device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, X x) {
   while (low < high) {
     const i64 middle = (low + high) / 2;
-    if (u32(sorted[middle]) < target)
+    if (X(sorted[middle]) < x)
       low = middle + 1;
     else
       high = middle;

@@ -32,35 +32,17 @@ BATCH: Final = layout(
 )  # fmt: skip
 """`Batch` of batch.cuh."""
 
-COUNTS: Final = np.dtype(
-    [
-        ("barrier", np.uint64),
-        ("faults", np.uint64),
-        ("weight", np.uint64),
-        ("first_fault", np.uint64),
-        ("first_absent", np.uint64),
-        ("missing", np.uint64),
-        ("edges", np.int64),
-        ("arcs", np.int64),
-        ("rows", np.int64),
-        ("gained", np.int64),
-        ("loops", np.uint64),
-        ("heaviest", np.uint64),
-        ("gain_high", np.int64),
-        ("gain_low", np.int64),
-        ("fresh", np.int64),
-        ("room", np.int64),
-        ("freed", np.uint64),
-        ("moved", np.uint64),
-        ("frontier", np.int64),
-        ("longest", np.uint64),
-        ("long_rows", np.uint64),
-        ("taken", np.uint64),
-        ("given", np.uint64),
-        ("held", np.int64),
-        ("lacking", np.uint64),
-    ]
-)
+COUNTS: Final = layout(
+    **dict.fromkeys(
+        ("barrier", "faults", "weight", "first_fault", "first_absent", "missing"), np.uint64
+    ),
+    **dict.fromkeys(("edges", "arcs", "rows", "gained"), np.int64),
+    loops=np.uint64, heaviest=np.uint64,
+    **dict.fromkeys(("gain_high", "gain_low", "fresh", "room"), np.int64),
+    freed=np.uint64, moved=np.uint64, frontier=np.int64,
+    **dict.fromkeys(("longest", "long_rows", "taken", "given"), np.uint64),
+    held=np.int64, lacking=np.uint64,
+)  # fmt: skip
 """`BatchCounts` of batch.cuh."""
 
 

@@ -61,17 +61,7 @@ __device__ __forceinline__ void gather_operations(const Batch& b, Barrier* barri
   for (i64 i = grid_thread(); i < arcs; i += grid_threads()) {
     const u64 key = b.keys[i];
     if (key == NO_ARC) continue;
-    i64 first = i;
-    if (i && b.keys[i - 1] == key) {
-      i64 low = 0;
-      while (low < first) {
-        const i64 middle = (low + first) / 2;
-        if (b.keys[middle] < key)
-          low = middle + 1;
-        else
-          first = middle;
-      }
-    }
+    const i64 first = i && b.keys[i - 1] == key ? lower_bound(b.keys, 0, i, key) : i;
     const i64 place = b.order[i], operation = place < b.listed ? place : place - b.listed;
     const u64 weight = b.given ? b.given[operation] : 1;
     if (operation < b.deletions) {

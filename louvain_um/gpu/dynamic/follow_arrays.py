@@ -24,46 +24,27 @@ FOLLOW: Final = layout(
 )  # fmt: skip
 """`Follow` of follow.cuh."""
 
-COUNTS: Final = np.dtype(
-    [
-        ("barrier", np.uint64),
-        ("inside", np.int64),
-        ("turnover", np.uint64),
-        ("changed", np.uint64),
-        ("loosened", np.uint64),
-        ("unnamed", np.uint64),
-        ("flagged", np.uint64),
-        ("checked", np.uint64),
-        ("marked", np.uint64),
-        ("split", np.uint64),
-        ("squares", np.uint64, 3),
-        ("communities", np.uint64),
-        ("differing", np.uint64),
-        ("listed", np.uint64),
-        ("long_rows", np.uint64),
-    ]
-)
+COUNTS: Final = layout(
+    barrier=np.uint64, inside=np.int64,
+    **dict.fromkeys(
+        ("turnover", "changed", "loosened", "unnamed", "flagged", "checked", "marked", "split"),
+        np.uint64,
+    ),
+    squares=(np.uint64, 3),
+    **dict.fromkeys(("communities", "differing", "listed", "long_rows"), np.uint64),
+)  # fmt: skip
 """`FollowCounts` of follow.cuh."""
 
-DIFFERING: Final = np.dtype(
-    [
-        ("vertex", np.uint32),
-        ("name", np.uint32),
-        ("name_before", np.uint32),
-        ("living", np.uint32),
-        ("size", np.uint32),
-        ("size_before", np.uint32),
-        ("old_size", np.uint32),
-        ("old_size_before", np.uint32),
-        ("members", np.uint32),
-        ("unused", np.uint32),
-        ("degree", np.uint64),
-        ("mass", np.uint64),
-        ("mass_before", np.uint64),
-        ("old_mass", np.uint64),
-        ("old_mass_before", np.uint64),
-    ]
-)
+DIFFERING: Final = layout(
+    **dict.fromkeys(
+        (
+            "vertex", "name", "name_before", "living", "size", "size_before", "old_size",
+            "old_size_before", "members", "unused",
+        ),
+        np.uint32,
+    ),
+    **dict.fromkeys(("degree", "mass", "mass_before", "old_mass", "old_mass_before"), np.uint64),
+)  # fmt: skip
 """`Differing` of follow.cu."""
 
 STATE: Final = {"names": np.uint32, "sizes": np.uint32, "masses": np.uint64}

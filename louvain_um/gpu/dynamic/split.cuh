@@ -15,15 +15,8 @@
 
 // Whether a row contains a target.
 __device__ __forceinline__ bool contains(const Follow& f, Row row, u32 target) {
-  const i64 end = row.high;
-  while (row.low < row.high) {
-    const i64 middle = (row.low + row.high) / 2;
-    if (f.targets[middle] < target)
-      row.low = middle + 1;
-    else
-      row.high = middle;
-  }
-  return row.low < end && f.targets[row.low] == target;
+  const u32 at = last_at_most(f.targets + row.low, row.arcs(), target);
+  return row.arcs() && f.targets[row.low + at] == target;
 }
 
 // Whether two vertices are neighbours.
