@@ -3,11 +3,13 @@
     python benchmarks/allocator.py [--threads 1000000] [--bytes 4,64] [--runs 5] [-o FILE]
         [--chunk 8192] [--page 16]
 
-The two tests of its paper. Work generation: each thread of a kernel asks for 4 to 64 bytes and
+Tests of its paper. Work generation: each thread of a kernel asks for 4 to 64 bytes and
 fills them. The baseline is what programs without an allocator do: sizes are summed (a scan), and a
 second kernel fills the pieces, which then lie side by side. Write access: a kernel writes to all
-pieces again, where they are. Then all is freed by a thread per piece. Milliseconds, medians after
-one run that warms up. `share` is what pages can use of the heap's memory.
+pieces again, where they are. A third is its paper's on changing rows: in one kernel each thread
+asks for a piece of another size, copies and frees its own; sizes of a page of the same class stay.
+Then all is freed by a thread per piece. Milliseconds, medians after one run that warms up. `share`
+is what pages can use of the heap's memory.
 """
 
 from __future__ import annotations
@@ -44,6 +46,17 @@ extern "C" __global__ void generate(HEAP heap, unsigned** pieces, const unsigned
                                     i64 count) {
   FOR_EACH(i) fill(pieces[i] = (unsigned*)heap.malloc(4 * words[i]), words[i], i);
 }
+extern "C" __global__ void update(HEAP heap, unsigned** pieces, const unsigned* words,
+                                  const unsigned* after, unsigned* lost, i64 count) {
+  FOR_EACH(i) {
+    unsigned* own = pieces[i];
+    if (!own || __clz(words[i] * 4 - 1) == __clz(after[i] * 4 - 1)) continue;
+    unsigned* piece = pieces[i] = (unsigned*)heap.malloc(4 * after[i]);
+    for (unsigned k = 0; piece && k < min(words[i], after[i]); ++k) piece[k] = own[k];
+    if (!piece || *piece != 1) atomicAdd(lost, 1u);
+    heap.free(own);
+  }
+}
 extern "C" __global__ void release(HEAP heap, unsigned** pieces, i64 count) {
   FOR_EACH(i) if (pieces[i]) heap.free(pieces[i]);
 }
@@ -70,7 +83,9 @@ def measured(
     """Return a row for the baseline and for each variant of Ouroboros."""
     import cupy
 
-    words = cupy.random.default_rng(0).integers(low // 4, high // 4 + 1, threads).astype(np.uint32)
+    rng = cupy.random.default_rng(0)
+    words, after = rng.integers(low // 4, high // 4 + 1, (2, threads)).astype(np.uint32)
+    lost = cupy.zeros(1, np.uint32)
     pieces, count = cupy.zeros(threads, np.uint64), np.int64(threads)
     grid = (cupy.cuda.Device().attributes["MultiProcessorCount"] * 8,), (256,)
     total = int(words.sum())
@@ -91,14 +106,17 @@ def measured(
     rows = [{"variant": "scan", **milliseconds(cupy, calls, runs), "share": 1.0}]
     for variant in VARIANTS:
         heap = Ouroboros(HEAP, variant, **sizes)
-        generate, release = kernel("generate", heap), kernel("release", heap)
+        names = "generate", "update", "release"
+        generate, update, release = (kernel(name, heap) for name in names)
         calls = {
             "generate": lambda h=heap, go=generate: go(h.argument, pieces, words, count),
             "write": lambda: rewrite(pieces, words, count),
+            "update": lambda h=heap, go=update: go(h.argument, pieces, words, after, lost, count),
             "release": lambda h=heap, go=release: go(h.argument, pieces, count),
         }
         row = {"variant": variant, **milliseconds(cupy, calls, runs)}
         assert bool(pieces.all()), f"{variant}: no memory is left"
+        assert not lost.any(), f"{variant}: a piece was not copied"
         assert sum(heap.statistics().used_pages) == 0, f"{variant}: pages are lost"
         rows.append(row | {"share": heap.chunks * sizes["chunk"] / heap.nbytes})
     about = {"threads": threads, "low_bytes": low, "high_bytes": high, **sizes}

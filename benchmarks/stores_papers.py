@@ -5,11 +5,13 @@
         [--missing] [--seconds 240] [--slow 10] [--degrees 5,10,25,50] [--show]
 
 Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
-`bulk`: all edges, in a random order, in one batch on a graph without any. `build`: the whole graph
+`begin`: a graph without edges, where GraphVine reserves its blocks. `bulk`: all edges, in a random
+order, in one batch on it; `held_mb` is what it holds then. `build`: the whole graph
 from host memory. Batches, the smallest first, of at most half the edges: random edges are deleted,
 and as many inserted and asked for, and the matrix is multiplied with a vector; of `bal` on a GPU,
 what changed is pushed before. `computes` and `moves` are the shares of that time in which the GPU
-did so; else it was idle. Medians after one that warms up. Then all that `louvain-um
+did so, `computing` the first in each twentieth of it; else it was idle. `used_mb` is the memory of
+the GPU in use after each step. Medians after one that warms up. Then all that `louvain-um
 stores --also all` measures. The stores must hold the same in the end. `--show` prints the record as
 one table, with what the papers published.
 
@@ -55,6 +57,9 @@ UPDATES = (
     "pages:update=vertex", "pages:order=sorted", "pages:update=thread", "pages:update=warp",
     "pages:update=block",
 )  # fmt: skip
+PARTS = 20
+"""Parts of the time of batches, for each of which it is recorded how long the GPU computed."""
+
 FOCUS = 1000
 """Vertices among which one end of each edge is in focused batches, as in faimGraph's paper."""
 
@@ -70,15 +75,17 @@ MANY = 5_000_000
 PUBLISHED = {
     "bump": "20–100 M inserted/s, 50–150 M deleted/s (GTX 780)",
     "pages": "≤ 200 M updated/s, > 300 M asked/s, 1–50 M vertices/s (Titan Xp)",
-    "vine": "1 M edges inserted in 2.3–12 ms, deleted in 6.6–152 ms (RTX 2060)",
+    "vine": "begun in 0.6–4.0 ms, 1 M edges inserted in 2.3–12 ms, deleted in 6.6–152 ms, "
+    "30–266 M held in 890–9142 MB (RTX 2060)",
     "bal": "0.4–8.9 M edges/s (RTX 3060)",
     "ouro": "PageRank 1.5, triangles 1.8 times as fast as `pages` (Titan V)",
 }
 """What papers say of each store, and the machine."""
 
 SHOWN = (
-    "bulk_ms", "build_ms", "insert_ms", "delete_ms", "query_ms", "product_ms", "moved_bytes",
-    "skewed_insert_ms", "skewed_delete_ms", "add_vertices_ms", "remove_vertices_ms",
+    "begin_ms", "bulk_ms", "held_mb", "build_ms", "insert_ms", "delete_ms", "query_ms",
+    "product_ms", "moved_bytes", "skewed_insert_ms", "skewed_delete_ms", "add_vertices_ms",
+    "remove_vertices_ms",
     "pagerank_ms", "spmv_ms", "triangles_ms", "bytes_per_arc",
 )  # fmt: skip
 
@@ -159,7 +166,7 @@ class Recording:
         else:
             self.since = time.perf_counter()
 
-    def end(self) -> dict[str, float]:
+    def end(self) -> dict[str, Any]:
         """Return the seconds of each, and all that went by; none if nothing was recorded."""
         if self.source is None or not self.since:
             return {}
@@ -175,7 +182,14 @@ class Recording:
             "edits": np.isin(events.columns["kernel"], edits) & (kinds == Kind.KERNEL),
             "moves": np.isin(kinds, (Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY)),
         }
-        return {"taken": taken} | {what: float(spent[of].sum()) for what, of in chosen.items()}
+        begun, busy = 1e-9 * events.columns["time"], spent * chosen["computes"]
+        since = begun.min() if len(begun) else 0.0
+        in_part, _ = np.histogram(begun - since, PARTS, (0, taken), weights=busy)
+        return {
+            "taken": taken,
+            "computing": [round(float(PARTS * part / taken), 3) for part in in_part],
+            **{what: float(spent[of].sum()) for what, of in chosen.items()},
+        }  # fmt: skip
 
 
 def batches_on(
@@ -187,6 +201,7 @@ def batches_on(
     find: Callable[..., Any] = graph.has_edges if there is None else there.find_there
     for size, steps in case.batches.items():
         times, moved, busy = [], graph.memory.moved_bytes, Recording(device)
+        used: list[float] = []
         for delete, insert in steps:
             if len(times) == 1:
                 busy.begin()
@@ -197,6 +212,7 @@ def batches_on(
                 "product_ms": 1e3 * seconds(there, spmv, graph, x, device=device),
             }
             times.append(taken)
+            used += used_mb(device)
             if max(taken.values()) > 1e3 * slow:
                 break
         kept, found = times[1:] or times, busy.end()
@@ -208,9 +224,20 @@ def batches_on(
             "moved_bytes": (graph.memory.moved_bytes - moved) / len(times),
             "device_bytes": sum(array.nbytes for array in replica.values()) or None,
             **{what: found[what] / found["taken"] for what in ("computes", "moves") if found},
+            **({"computing": found["computing"], "used_mb": used} if found else {}),
         }
         if max(times[-1].values()) > 1e3 * slow:
             return
+
+
+def used_mb(device: str) -> list[float]:
+    """Return the memory of the GPU that is in use, but for what CuPy keeps; nothing on a CPU."""
+    if device == "cpu":
+        return []
+    import cupy
+
+    free, total = cupy.cuda.Device().mem_info
+    return [round((total - free - cupy.get_default_memory_pool().free_bytes()) / 1e6, 1)]
 
 
 def contents(graph: DynamicGraph) -> tuple[int, int]:
@@ -234,8 +261,12 @@ def measured(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return what a store took: of batches of each size, and of all else."""
     options: dict[str, Any] = {"store": store, "device": args.device, "names": False}
+    since = time.perf_counter()
     graph = DynamicGraph(case.graph.n_vertices, **options)
-    found = {"bulk_ms": 1e3 * seconds(graph.device_store, graph.apply, insert=case.edges)}
+    wait(graph.device_store)
+    found = {"begin_ms": 1e3 * (time.perf_counter() - since)}
+    found["bulk_ms"] = 1e3 * seconds(graph.device_store, graph.apply, insert=case.edges)
+    found["held_mb"] = graph.memory.total_bytes / 1e6
     assert graph.n_arcs == case.graph.n_arcs, f"{store} has {graph.n_arcs:,} arcs"
     if found["bulk_ms"] <= 1e3 * args.slow:
         del graph
