@@ -68,6 +68,21 @@ def test_aimgraph_never_frees_and_fills_gaps():
     assert g.memory.held_bytes <= held + 5 * 64  # five more rows have a block
 
 
+def test_graphvines_dictionary_doubles():
+    g = DynamicGraph(BASE, store="vine")
+    rows, moved = g._store._live, 0
+    for n in range(BASE.n_vertices + 1, 4100):
+        room = rows._room
+        g.add_vertices(1)
+        records = 1 << (n - 1).bit_length()
+        assert g.memory.row_bytes == 20 * records
+        if rows._room is not room:
+            assert len(rows._room) == records
+            moved += 1
+    assert moved == 4  # at the first one, and at 1,024, 2,048 and 4,096
+    g.check()
+
+
 def test_marrow_pushes_what_was_written():
     g = DynamicGraph(BASE, store="bal")
     store = g._store
@@ -88,6 +103,9 @@ def test_marrow_pushes_what_was_written():
     [("pages:page=48", "page=32 or 64 or 128 or 256"), ("bal:block=1", "block=2 … 128"),
      ("vine:page=64", "options block, ahead, reserve"), ("vine:reserve=95", "reserve=1 … 90"),
      ("vine:reserve=50", "vine is on the CPU; leave out reserve"),
+     ("vine:worker=thread", "vine is on the CPU; leave out worker"),
+     ("vine:query=entries", "vine is on the CPU; leave out query"),
+     ("vine:worker=block", "worker=warp or thread"), ("vine:query=all", "query=pairs or entries"),
      ("pages:update=warp", "pages is on the CPU; leave out update"),
      ("pages:page=32:page=64", "page once; leave out 'page=64'"),
      ("pages:page=32,page=64", "page=32 or 64"),

@@ -86,12 +86,12 @@ extern "C" void count_blocks_as(int blocks, int kind, const Batch* b, i64 linked
 }
 
 extern "C" void edit_linked_as(int blocks, int kind, const Batch* b, i64 linked, BlockQueue* queue,
-                               i64 count, i64 front, i64 cut, i64 asked, i64 rows, u32* targets,
-                               void* weights, Row* spans, u8* ascending) {
+                               i64 count, i64 front, i64 cut, i64 asked, i64 lanes, i64 rows,
+                               u32* targets, void* weights, Row* spans, u8* ascending) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      edit_linked<Plain<decltype(w)>>(*b, linked, queue, count, front, cut, asked, rows, targets, w,
-                                     spans, ascending);
+      edit_linked<Plain<decltype(w)>>(*b, linked, queue, count, front, cut, asked, lanes, rows,
+                                     targets, w, spans, ascending);
     });
   });
 }
@@ -103,6 +103,25 @@ extern "C" void edit_arcs_as(int blocks, int kind, const Batch* b, i64 linked, B
     fibres::launch(blocks, [=] {
       edit_arcs<Plain<decltype(w)>>(*b, linked, queue, count, front, cut, asked, lanes, inserting,
                                    targets, w, spans, ascending);
+    });
+  });
+}
+
+extern "C" void list_rows_as(int blocks, int, i64 count, const u32* u, const i64* firsts,
+                             const Row* spans, i64 linked, const u32* targets, i64* places,
+                             u32* owners) {
+  fibres::launch(
+      blocks, [=] { list_rows(count, u, firsts, spans, linked, targets, places, owners); });
+}
+
+extern "C" void find_listed_as(int blocks, int kind, i64 listed, const u32* u, const u32* v,
+                               const i64* firsts, const Row* spans, i64 linked, const i64* places,
+                               const u32* owners, const u32* targets, void* weights, i64* found) {
+  typed(kind, weights, [&](auto* w) {
+    using W = Plain<decltype(w)>;
+    fibres::launch(blocks, [=] {
+      find_listed<W>(listed, u, v, firsts, spans, linked, places, owners, targets, (const W*)w,
+                     found);
     });
   });
 }

@@ -8,7 +8,9 @@ import pytest
 from louvain_um import DynamicGraph, Tracker
 from louvain_um.dynamic.batches import device_batch
 from louvain_um.dynamic.declared import DynamicSize, declare
+from louvain_um.dynamic.memory import GraphBudget
 from louvain_um.dynamic.stores import DEVICE_STORES
+from louvain_um.dynamic.stores.on_device.store import OF_VERTICES
 from louvain_um.dynamic.stores.rows import LEAST_FREE
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, LONG_ROW
@@ -188,8 +190,8 @@ class Scarce:
         return np.concatenate(arrays)
 
 
-@pytest.mark.parametrize("store", ["rows", "pages", "vine"])
-def test_vertices_for_which_memory_lacks_are_not_there(library, store):
+@pytest.mark.parametrize(("store", "more"), [("rows", 3), ("pages", 3), ("vine", 4)])
+def test_vertices_for_which_memory_lacks_are_not_there(library, store, more):
     device = Emulated(library, 1)
     device.xp = Scarce()
     g = DynamicGraph(5, weighted=True)
@@ -199,14 +201,73 @@ def test_vertices_for_which_memory_lacks_are_not_there(library, store):
     for left in range(4):
         device.xp.left = left
         with pytest.raises(MemoryError):
-            g.add_vertices(3)
+            g.add_vertices(more)
         device.xp.left = 1 << 30
         g.check()
         assert (g.n_vertices, g.digest()) == (5, before)
-    g.add_vertices(3)
+    g.add_vertices(more)
     g.apply(insert=([7], [0]))
     g.check()
     assert g.has_edges([7], [0]).all()
+
+
+def test_the_dictionary_of_vertices_doubles(library):
+    n, rng, places = 100, np.random.default_rng(2), set()
+    g, host = DynamicGraph(n, weighted=True), DynamicGraph(n, weighted=True)
+    on_device(g, Emulated(library, 2), "vine")
+    for _ in range(20):
+        n += 50
+        u, v, w = *rng.integers(0, n, (2, 90)), rng.integers(1, 9, 90)
+        for graph in (g, host):
+            graph.add_vertices(50)
+            graph.apply(insert=(u, v, w), delete=(v[::3], u[::3]))
+        g.check()
+        assert g.digest() == host.digest()
+        held, records = g._store, 1 << (n - 1).bit_length()
+        for name, (words, _) in OF_VERTICES.items():
+            assert getattr(held, name) is None or len(held.rooms[name]) == words * records, name
+        assert g.memory.row_bytes + 17 * n == 38 * records + held.ring.nbytes
+        places.add(held.device.address(held.spans))
+    assert len(places) == 4  # of 256, 512, 1,024 and 2,048 records
+    g.compact()
+    assert len(g._store.rooms["spans"]) == 2 * records
+
+
+@pytest.mark.parametrize(("store", "more"), [("pages", 300), ("vine", 1)])
+def test_vertices_beyond_a_budget_are_refused(library, store, more):
+    g = DynamicGraph(512)
+    on_device(g, Emulated(library, 1), store, budget=512 * 21 + 7000)
+    before = g.memory
+    g._budget = GraphBudget(before.total_bytes + 3000)
+    with pytest.raises(MemoryBudgetError, match="raise device_budget"):
+        g.add_vertices(more)
+    assert (g.n_vertices, g.memory) == (512, before)
+    g.check()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_published_workers_and_queries_hold_and_find_the_same(library, weighted):
+    n, rng, gone = 300, np.random.default_rng(3), None
+    options = "", ":worker=thread", ":query=entries", ":worker=thread:query=entries"
+    graphs = [DynamicGraph(n, weighted=weighted) for _ in options]
+    for g, given in zip(graphs, options, strict=True):
+        on_device(g, Emulated(library, 3), f"vine:block=3{given}")
+    for count in (900, 400, 5, 900, 900):
+        u, v = rng.integers(0, n, count), (n * rng.random(count) ** 4).astype(np.int64)
+        w = (rng.integers(1, 2**33 if count == 5 else 99, count),) if weighted else ()
+        changes = [g.apply(insert=(u, v, *w), delete=gone) for g in graphs]
+        gone = v[::2], u[::2]
+        assert len({repr(change) for change in changes}) == 1
+        asked = np.append(u, rng.integers(0, n, 500)), np.append(v, rng.integers(0, n, 500))
+        asked[1][-9:] = asked[0][-9:]
+        expected = graphs[0].weights_of(*asked)
+        assert 0 < np.count_nonzero(expected) < len(expected)
+        for g in graphs:
+            g.check()
+            assert g.digest() == graphs[0].digest()
+            assert g._store.held_blocks == graphs[0]._store.held_blocks
+            assert np.array_equal(g.weights_of(*asked), expected)
+            assert not len(g.weights_of([], []))
 
 
 @pytest.mark.parametrize(("budget", "rebuilt"), [(3_500_000, False), (5_500_000, True)])

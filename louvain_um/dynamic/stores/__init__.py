@@ -43,6 +43,8 @@ OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
         "block": tuple(range(1, 129)),
         "ahead": tuple(range(1001)),
         "reserve": tuple(range(1, 91)),
+        "worker": ("warp", "thread"),
+        "query": ("pairs", "entries"),
     },
     "bal": {"block": tuple(range(2, 129)), "order": ("any", "sorted")},
     **{name: HEAP for name in STORES if name.startswith("ouro-")},
@@ -81,7 +83,8 @@ def store_class(store: str, device: str = "cpu") -> Any:
         each batch, `update` who edits rows on a GPU: a warp for each vertex, or a thread, warp or
         block for each arc, which locks its row; `ahead` the blocks in reserve at the beginning, in
         percent of those in use, `reserve` the share of a GPU's free memory, or of `device_budget`,
-        that all blocks take then, in percent; plans leave it out.
+        that all blocks take then, in percent; plans leave it out. `worker` is what edits a row of
+        `vine` on a GPU, `query` whether a thread searches for a pair or looks at an entry.
     device : str
 
     Raises
@@ -93,14 +96,10 @@ def store_class(store: str, device: str = "cpu") -> Any:
     if name not in tuple(STORES):  # a list is no key
         raise OptionError("store", store, f"must be one of {', '.join(map(repr, STORES))}")
     options = options_of(store)
-    found = _on_device(name, device) if device.startswith("cuda") else _on_host(name)
-    return partial(found, **options)
-
-
-def _on_host(name: str) -> Any:
-    """Return a class of stores in host memory."""
+    if device.startswith("cuda"):
+        return partial(_on_device(name, device), **options)
     where = MODULES.get(name, name.partition("-")[0])
-    return import_module(f"louvain_um.dynamic.stores.{where}").STORES[name]
+    return partial(import_module(f"louvain_um.dynamic.stores.{where}").STORES[name], **options)
 
 
 def share_of(memory: Any) -> float | None:

@@ -14,7 +14,6 @@ from louvain_um.cpu.dynamic.linked import DENSE, LAZY, REFILLED
 from louvain_um.dynamic.stores.free_blocks import (
     LEAST,
     FreeBlocks,
-    Pointer,
     Preallocated,
     Stack,
 )
@@ -37,6 +36,8 @@ class Blocks:
     policy: ClassVar[int] = DENSE
     vertex_bytes: ClassVar[int]
     """Bytes of a vertex' record, as published."""
+    doubles: ClassVar[bool] = False
+    """Whether the records of vertices are a power of two, twice as many once they are too few."""
     keeps_dirty: ClassVar[bool] = False
 
     width: int
@@ -74,8 +75,8 @@ class Blocks:
 
     @classmethod
     def records(cls, vertices: int) -> int:
-        """Return the records of vertices that are held for so many, as published."""
-        return vertices
+        """Return the records that are held for so many vertices, as published."""
+        return 1 << max(vertices - 1, 0).bit_length() if cls.doubles else vertices
 
     @classmethod
     def block_bytes(cls, rows: RowLengths, item: int, options: dict[str, Any]) -> int:
@@ -96,11 +97,6 @@ class Bump(Blocks):
     name = "bump"
     policy: ClassVar[int] = REFILLED
     vertex_bytes: ClassVar[int] = 16
-
-    @classmethod
-    def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
-        """Return a pointer behind the blocks in use."""
-        return Pointer(used)
 
 
 class Pages(Blocks):
@@ -128,6 +124,7 @@ class Vine(Blocks):
     name = "vine"
     links: ClassVar[int] = 2
     tree: ClassVar[bool] = True
+    doubles: ClassVar[bool] = True
     policy: ClassVar[int] = LAZY
     vertex_bytes: ClassVar[int] = 20
 
@@ -145,11 +142,6 @@ class Vine(Blocks):
     def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
         """Put blocks for growth into the queue."""
         return Preallocated(used, cls.blocks_begun(used, options))
-
-    @classmethod
-    def records(cls, vertices: int) -> int:
-        """Return the next power of two."""
-        return 1 << max(vertices - 1, 0).bit_length()
 
 
 class Bal(Blocks):

@@ -90,14 +90,6 @@ class FreeBlocks:
         self.queue.pop(count)
 
 
-class Pointer(FreeBlocks):
-    """The block behind those that were ever used; freed ones stay with their rows."""
-
-    def exchange(self, taken: int, freed: U32) -> None:
-        """Advance the pointer."""
-        self.frontier += taken
-
-
 class Stack(FreeBlocks):
     """Blocks that were freed, last in, first out, before those that were never used."""
 

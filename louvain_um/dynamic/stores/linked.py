@@ -42,7 +42,7 @@ class LinkedStore(Blocks):
     """Blocks of the longest row that there has been."""
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
-        for option in {"reserve", "update"} & options.keys():
+        for option in {"query", "reserve", "update", "worker"} & options.keys():
             remedy = f"leave out {option}, or use device='cuda'"
             raise OptionError("store", self.name, remedy, problem=f"{self.name} is on the CPU")
         self.threads, self.budget = threads, budget
@@ -100,8 +100,9 @@ class LinkedStore(Blocks):
 
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
+        n = len(self._live.items) + count
         for array in self._by_row:
-            array.reserve(count)
+            array.reserve(count, self.records(n) if self.doubles else None)
         for array in self._by_row:
             array.extend(count, 0)
 

@@ -86,14 +86,8 @@ __global__ void BOUNDS sum_arcs(Rows<W> rows, const u32* frontier, F functor, do
 // Lists the blocks of a frontier's rows, a thread per row, for `ListedRows`.
 __global__ void BOUNDS list_blocks(LinkedRows<Unweighted> rows, const u32* frontier, i64 items,
                                    const i64* firsts, i64* places, u32* owners) {
-  for (i64 i = grid_thread(); i < items; i += grid_threads()) {
-    Walk walk = rows.walk(frontier[i]);
-    for (i64 at = firsts[i]; at < firsts[i + 1]; ++at) {
-      if (at > firsts[i]) walk.next();
-      places[at] = walk.block;
-      owners[at] = i;
-    }
-  }
+  for (i64 i = grid_thread(); i < items; i += grid_threads())
+    list_row(rows.walk(frontier[i]), firsts[i], firsts[i + 1], i, places, owners);
 }
 
 // kept[i]: whether the functor keeps item i.

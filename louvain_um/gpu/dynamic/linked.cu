@@ -186,20 +186,17 @@ struct Chain {
   }
 };
 
-// Marks or weighs anew the entries of a row that change and keep their places. Whole warps call.
+// Marks an entry as a gap or weighs it anew, where it lies, if it changes.
 template <class W>
-__device__ __forceinline__ void change_entries(const Batch& b, const Edited& row, i64 linked,
-                                               u32* targets, W* weights) {
-  const auto* fresh = (const Amount<W>*)b.fresh;
-  visit_entries(targets, {row.begin, row.begin + row.length}, linked, [&](i64 place) {
-    const u32 k = place < 0 ? row.last : change_of(b, row, targets[place]);
-    if (k == row.last) return;
-    if (fresh[k] == 0)
-      targets[place] = GAP;
-    else
-      put_weight(weights, place, u64(fresh[k]));
-  });
-  __syncwarp();
+__device__ __forceinline__ void change_entry(const Batch& b, const Edited& row, i64 place,
+                                             u32* targets, W* weights) {
+  const u32 k = change_of(b, row, targets[place]);
+  if (k == row.last) return;
+  const u64 after = ((const Amount<W>*)b.fresh)[k];
+  if (after)
+    put_weight(weights, place, after);
+  else
+    targets[place] = GAP;
 }
 
 // Edits a row; returns where it begins. Whole warps call.
@@ -211,7 +208,12 @@ __device__ __forceinline__ i64 edit_row(const Batch& b, const Edited& row, i64 l
   const u32 lane = lane_index();
   const Blocks blocks(linked);
   const bool lazy = blocks.policy == LAZY;
-  if (lazy) change_entries(b, row, linked, targets, weights);
+  if (lazy) {
+    visit_entries(targets, {row.begin, row.begin + row.length}, linked, [&](i64 place) {
+      if (place >= 0) change_entry(b, row, place, targets, weights);
+    });
+    __syncwarp();
+  }
   Chain chain(supply, targets, blocks, row);
   Filling<W> filling(b, row, chain.walk, weights, ready, weighing);
   Walk walk = chain.walk;
@@ -376,28 +378,86 @@ __global__ void BOUNDS edit_arcs(const Batch b, i64 linked, BlockQueue* queue, i
   }
 }
 
-// Carries a batch out: `rows` touched rows, a warp each. `count` to `asked` are the queue's before it.
-// Rows that change are marked as not ascending.
+// Edits a row of a tree whose gaps stay; returns it. One thread calls.
+template <class W>
+__device__ __forceinline__ Row edit_alone(const Batch& b, const Edited& row, i64 linked,
+                                          const Supply& supply, u32* targets, W* weights) {
+  const Blocks blocks(linked);
+  Walk walk(targets, blocks, row.begin);
+  for (u32 i = 0; i < row.length; ++i) {
+    if (i) walk.forward(1);
+    change_entry(b, row, walk.entry(), targets, weights);
+  }
+  u32 length = row.length;
+  for (u32 k = row.first; k < row.last; ++k) {
+    if (!is_new<W>(b, k)) continue;
+    const u32 slot = length % blocks.width, number = length / blocks.width + 1;
+    if (slot == 0) {
+      const u32 taken = supply.take();
+      walk.block = (i64)taken * blocks.words;
+      if (length)
+        targets[walk.tree_block(number / 2) + blocks.width + (number & 1)] = taken;
+      else
+        walk.root = walk.block;
+    }
+    targets[walk.block + slot] = u32(b.keys[k]);
+    put_weight(weights, walk.block + slot, u64(((const Amount<W>*)b.fresh)[k]));
+    ++length;
+  }
+  return {walk.root, walk.root + length};
+}
+
+// Carries a batch out: `rows` touched rows, a warp each, or, of trees whose gaps stay, one of `lanes`
+// threads. `count` to `asked` are the queue's before it. Rows that change are marked as not ascending.
 template <class W>
 __global__ void BOUNDS edit_linked(const Batch b, i64 linked, BlockQueue* queue, i64 count,
-                                   i64 front, i64 cut, i64 asked, i64 rows, u32* targets,
+                                   i64 front, i64 cut, i64 asked, i64 lanes, i64 rows, u32* targets,
                                    W* weights, Row* spans, u8* ascending) {
   const Supply supply = {queue, count, front, cut, asked};
   const Blocks blocks(linked);
   __shared__ u32 ready[WARPS][WARP];
   __shared__ u64 weighing[WARPS][WARP];
   const u32 warp = warp_index();
-  for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
-    const u32 v = b.rows[r];
-    const Edited row = edited_row<W>(b, blocks, r);
-    if (b.changed[row.first] == b.changed[row.last]) continue;
-    const i64 begin =
-        edit_row(b, row, linked, supply, targets, weights, ready[warp], weighing[warp]);
-    __syncwarp();
-    if (lane_index()) continue;
-    spans[v] = {begin, begin + row.after};
+  for (i64 r = grid_thread() / lanes; r < rows; r += grid_threads() / lanes) {
+    const u32 v = b.rows[r], first = b.starts[r], last = b.starts[r + 1];
+    if (b.changed[first] == b.changed[last]) continue;
+    if (lanes == 1) {
+      const u32 length = spans[v].arcs();
+      const Edited row = {spans[v].low, length, length, first, last};
+      spans[v] = edit_alone(b, row, linked, supply, targets, weights);
+    } else {
+      const Edited row = edited_row<W>(b, blocks, r);
+      const i64 begin =
+          edit_row(b, row, linked, supply, targets, weights, ready[warp], weighing[warp]);
+      __syncwarp();
+      if (lane_index()) continue;
+      spans[v] = {begin, begin + row.after};
+    }
     ascending[v] = 0;
-    if (b.live) b.live[v] += b.gained[row.last] - b.gained[row.first];
+    if (b.live) b.live[v] += b.gained[last] - b.gained[first];
+  }
+}
+
+// A query in two kernels, as GraphVine has it: the first lists the blocks of rows u, a thread each,
+// those of row u[i] from firsts[i] on.
+__global__ void BOUNDS list_rows(i64 count, const u32* u, const i64* firsts, const Row* spans,
+                                 i64 linked, const u32* targets, i64* places, u32* owners) {
+  for (i64 i = grid_thread(); i < count; i += grid_threads())
+    list_row({targets, Blocks(linked), spans[u[i]].low}, firsts[i], firsts[i + 1], i, places, owners);
+}
+
+// The second has a thread for each entry of these blocks: found[i] becomes the weight of arc
+// u[i] -> v[i] where that is.
+template <class W>
+__global__ void BOUNDS find_listed(i64 blocks, const u32* u, const u32* v, const i64* firsts,
+                                   const Row* spans, i64 linked, const i64* places,
+                                   const u32* owners, const u32* targets, const W* weights,
+                                   i64* found) {
+  const i64 width = Blocks(linked).width;
+  for (i64 e = grid_thread(); e < blocks * width; e += grid_threads()) {
+    const i64 block = e / width, slot = e % width, i = owners[block], at = places[block] + slot;
+    if (targets[at] == v[i] && (block - firsts[i]) * width + slot < spans[u[i]].arcs())
+      found[i] = weight_at(weights, at);
   }
 }
 

@@ -75,6 +75,16 @@ __device__ __forceinline__ i64 find_linked(const u32* targets, const Row& row, i
   return -1;
 }
 
+// Lists the blocks of a row, in places at .. end - 1, with a number that tells whose they are.
+__device__ __forceinline__ void list_row(Walk walk, i64 at, i64 end, u32 owner, i64* places,
+                                         u32* owners) {
+  for (; at < end; ++at) {
+    places[at] = walk.block;
+    owners[at] = owner;
+    if (at + 1 < end) walk.next();
+  }
+}
+
 // Calls visit(place) for the entries of a row, one per lane, -1 for lanes that have none. Whole warps
 // call.
 template <class F>

@@ -151,17 +151,21 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             **dict.fromkeys(("find_arcs", "merge_rows", "rebuild_rows"), ANY_WEIGHTS),
             "lay_out_rows": NO_TEMPLATE,
         },
-        "linked": dict.fromkeys(
-            (
-                "count_blocks",
-                "edit_linked",
-                "edit_arcs",
-                "gather_linked",
-                "order_linked",
-                "fill_linked",
+        "linked": {
+            **dict.fromkeys(
+                (
+                    "count_blocks",
+                    "edit_linked",
+                    "edit_arcs",
+                    "find_listed",
+                    "gather_linked",
+                    "order_linked",
+                    "fill_linked",
+                ),
+                ANY_WEIGHTS,
             ),
-            ANY_WEIGHTS,
-        ),
+            "list_rows": NO_TEMPLATE,
+        },
         "queued": dict.fromkeys(("take_pages", "free_pages", "place_rows"), HEAPS),
         "follow": {
             **dict.fromkeys(

@@ -29,8 +29,11 @@ from tests.gpu.algorithms.emulated_algorithms import emulate
 from tests.gpu_emulated.emulated_device import Emulated, on_device
 
 CHAINED = ("bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=3")
+PUBLISHED = "vine:block=3:worker=thread:query=entries"
 UPDATES = ("pages:update=thread", "pages:update=block:order=sorted", "bump:update=warp")
-OPTIONS = (*CHAINED, *UPDATES, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536")
+OPTIONS = (
+    *CHAINED, *UPDATES, PUBLISHED, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536",
+)  # fmt: skip
 LINKED = (*CHAINED, "bump", "pages", "vine", "bal", "bal:block=2")
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.cpu.dynamic.linked import DENSE
+from louvain_um.dynamic.memory import VERTEX_BYTES
 from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine
 from louvain_um.dynamic.stores.free_blocks import held_for
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
-from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths
+from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths, afford
 from louvain_um.placement.hardware import THREADS
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class DeviceLinked(Blocks, DeviceStore):
 
     @classmethod
     def _bytes_of_rows(cls, vertices: int) -> int:
-        """Bytes of what finds the rows, of their order, and of how many arcs each has."""
-        return (ROW_BYTES + 4 * cls._gaps()) * vertices
+        """Bytes of what finds the rows, of their order, of their arcs, and of free records."""
+        held = cls.records(vertices)
+        return (ROW_BYTES + 4 * cls._gaps()) * held + VERTEX_BYTES * (held - vertices)
 
     @classmethod
     def _gaps(cls) -> bool:
@@ -120,6 +122,34 @@ class DeviceLinked(Blocks, DeviceStore):
             raise
         self.frontier = held * self.words
         return None
+
+    def add_vertices(self, count: int) -> None:
+        """Append rows without arcs, if the records that are held for them fit the budget."""
+        n = len(self.alive)
+        more = self._bytes_of_rows(n + count) - self._bytes_of_rows(n)
+        afford(self.budget, self.held_bytes, self.row_bytes + more)
+        super().add_vertices(count)
+
+    def find_there(self, u: Any, v: Any) -> Any:
+        """Return the weight of each edge; by `query=entries` a thread looks at each entry."""
+        if self.options.get("query") != "entries":
+            return super().find_there(u, v)
+        xp, lengths, linked = self.xp, self.spans[1::2] - self.spans[0::2], np.int64(self.linked)
+        swap, loop = lengths[v] < lengths[u], u == v  # the shorter row, as by a thread per pair
+        u, v = xp.where(swap, v, u), xp.where(swap, u, v)
+        firsts = self._prefix(xp.where(loop, 0, -(-lengths[u] // self.width)))
+        found = xp.where(loop, self.loops[u], 0).astype(np.int64)
+        if blocks := int(firsts[-1]):
+            places, owners = xp.empty(blocks, np.int64), xp.empty(blocks, np.uint32)
+            self.device.launch(
+                "linked", "list_rows", "", len(u), np.int64(len(u)), u, firsts, self.spans, linked,
+                self.targets, places, owners,
+            )  # fmt: skip
+            self.device.launch(
+                "linked", "find_listed", self.types, blocks * self.width, np.int64(blocks), u, v,
+                firsts, self.spans, linked, places, owners, self.targets, self.weights, found,
+            )  # fmt: skip
+        return found
 
     def walked(self) -> tuple[Any, Any, Any, Any, int]:
         """Return begins, ends, targets, weights and linking of ascending rows where they lie."""
@@ -187,11 +217,7 @@ class DeviceLinked(Blocks, DeviceStore):
         """Have room for so many blocks, and for numbers of those that are freed."""
         short = self._queued(used) > len(self.ring)
         ring = 4 * self._queued(used) * short  # in addition to the one in use
-        self._afford(held * self.words + -(-ring // self._bytes(1)), self.weights)
-        self.free_spare()
-        assert self.pool is not None
-        self.pool.grow(held * self.words, self._here())
-        self.targets, self.weights = self._arrays(self.pool)
+        self._grow_pool(held * self.words, -(-ring // self._bytes(1)))
         if short:
             count, front = int(state["count"]), int(state["front"])
             places = (front + self.xp.arange(count)) & (len(self.ring) - 1)
@@ -214,7 +240,8 @@ class DeviceLinked(Blocks, DeviceStore):
             for inserting in range(gained == counts["arcs"], 1 + (gained > -counts["arcs"])):
                 self._edit("edit_arcs", items, batch, lanes, inserting)
         else:
-            self._edit("edit_linked", 32 * rows, batch, rows)
+            lanes = 1 if self.options.get("worker") == "thread" else 32
+            self._edit("edit_linked", lanes * rows, batch, lanes, rows)
         self.n_arcs += gained
         self.frontier = self._held_for(self.held_blocks, int(self._state()["cut"])) * self.words
         if self.options.get("order") == "sorted":
@@ -317,6 +344,7 @@ class DeviceLinked(Blocks, DeviceStore):
         self._begin_queue(used, used, self.xp.zeros(0, np.uint32))
         super()._take(built, gained)
         self.ascending = ascending
+        super().add_vertices(0)
 
     def _state(self) -> Any:
         """Return a copy of the queue's counters; waits for kernels."""

@@ -113,12 +113,8 @@ class DeviceOuro(DeviceRows):
 
     def batch_fields(self) -> dict[str, int]:
         """Return what kernels of a batch read of the store; see `Batch` in batch.cuh."""
-        return {
-            **super().batch_fields(),
-            "queued": self.queued,
-            "least": self.least,
-            "in_place": UNLIMITED,
-        }
+        pages = {"queued": self.queued, "least": self.least, "in_place": UNLIMITED}
+        return super().batch_fields() | pages
 
     def reserve(self, changes: DeviceChanges) -> RebuiltOnDevice | None:
         """Take memory and pages for a batch; return the store in a new heap if this one is full."""
@@ -136,11 +132,7 @@ class DeviceOuro(DeviceRows):
         full = 4 * (self.taken + counts["taken"]) > self.heap.chunks * self.shape.chunk
         if full or (crowded and fits):
             return self._rebuilt(changes)
-        self._afford(frontier + counts["room"], self.weights)
-        self.free_spare()
-        assert self.pool is not None
-        self.pool.grow(frontier + counts["room"], self._here())
-        self.targets, self.weights = self._arrays(self.pool)
+        self._grow_pool(frontier + counts["room"])
         self._follow()
         places = {name: self.device.address(getattr(self, name)) for name in ("targets", "weights")}
         batch.set(**places)
@@ -177,30 +169,24 @@ class DeviceOuro(DeviceRows):
         self.taken += counts["taken"] - counts["given"]
 
     def _took_pages(self, batch: Any, counts: dict[str, int]) -> bool:
-        """Take pages for the rows of a batch, as `_take_pages`; none if it is interrupted."""
+        """Take pages for the rows of a batch: all, or none, as if it is interrupted."""
+        rows, took = counts["rows"], False
         if not counts["taken"]:
             return True
-        took = False
         try:
             with uninterrupted():
-                took = self._take_pages(batch, counts)
+                self.device.launch(
+                    "queued", "take_pages", self.heap.struct, rows, batch, self.heap.handle,
+                    np.int64(rows), front=self.shape.front,
+                )  # fmt: skip
+                took = self.read_counts()["lacking"] == 0
+                if not took:
+                    self._free_pages(batch, rows, undo=True)
         except BaseException:
             if took:
-                self._free_pages(batch, counts["rows"], undo=True)
+                self._free_pages(batch, rows, undo=True)
             raise
         return took
-
-    def _take_pages(self, batch: Any, counts: dict[str, int]) -> bool:
-        """Take pages for the rows of a batch: all of them, or none."""
-        rows = counts["rows"]
-        self.device.launch(
-            "queued", "take_pages", self.heap.struct, rows, batch, self.heap.handle,
-            np.int64(rows), front=self.shape.front,
-        )  # fmt: skip
-        if self.read_counts()["lacking"] == 0:
-            return True
-        self._free_pages(batch, rows, undo=True)
-        return False
 
     def _free_pages(self, batch: Any, rows: int, *, undo: bool) -> None:
         """Free pages that rows of a batch left, or that they would have moved to."""
@@ -242,16 +228,9 @@ class DeviceOuro(DeviceRows):
         targets, weights = self._arrays(pool)
         self._copy_rows(laid, targets, weights)
         return Moved(
-            spans=laid.spans,
-            offsets=None,
-            classes=laid.classes,
-            targets=targets,
-            weights=weights,
-            pool=pool,
-            frontier=end + laid.places,
-            heap=heap,
-            taken=laid.queued,
-        )
+            spans=laid.spans, offsets=None, classes=laid.classes, targets=targets, weights=weights,
+            pool=pool, frontier=end + laid.places, heap=heap, taken=laid.queued,
+        )  # fmt: skip
 
     def _begun(self, laid: LaidOut, spare: int) -> tuple[Pool, Ouroboros]:
         """Return a new pool that begins with a heap, with room to grow if that fits the budget."""

@@ -91,11 +91,7 @@ class DeviceRows(DeviceStore):
         crowded = self.free_arcs + counts["freed"] > max(MOST_FREE * frontier, LEAST_FREE)
         if crowded and (fits or self.share is not None):
             return self._rebuilt(changes)
-        self._afford(frontier + counts["room"], self.weights)
-        self.free_spare()
-        assert self.pool is not None
-        self.pool.grow(frontier + counts["room"], self._here())
-        self.targets, self.weights = self._arrays(self.pool)
+        self._grow_pool(frontier + counts["room"])
         return None
 
     def _merge(self, batch: Any, counts: dict[str, int]) -> None:
@@ -130,12 +126,6 @@ class DeviceRows(DeviceStore):
         begins, ends = (self.xp.ascontiguousarray(self.spans[side::2]) for side in (0, 1))
         return begins, ends, self.targets, self.weights
 
-    def give_way(self, budget: int) -> None:
-        """Keep to a smaller budget, if arcs may go to the host."""
-        if self.share is not None:
-            self.budget = budget
-            self.compact()
-
     def check(self) -> None:
         """Raise AssertionError unless pages do not overlap and rows add up."""
         begins, ends = self.device.get(self.spans).reshape(-1, 2).T
@@ -158,11 +148,7 @@ class DeviceRows(DeviceStore):
         return (2 if self.paged else 1) * (self.n_arcs + max(gained, 0))
 
     def _rebuilt(
-        self,
-        changes: DeviceChanges | None,
-        *,
-        compressed: bool = False,
-        aside: bool = False,
+        self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False
     ) -> RebuiltOnDevice:
         """Return the store after a batch, or as it is, rows in the order of their vertices."""
         kind, pool = None if self.weights is None else self.weights.dtype, None
@@ -175,14 +161,9 @@ class DeviceRows(DeviceStore):
             targets, weights = self._arrays(pool)
         self._copy_rows(laid, targets, weights)
         return RebuiltOnDevice(
-            spans=laid.spans,
-            offsets=laid.offsets,
-            classes=laid.classes,
-            targets=targets,
-            weights=weights,
-            pool=pool,
-            frontier=laid.places,
-        )
+            spans=laid.spans, offsets=laid.offsets, classes=laid.classes, targets=targets,
+            weights=weights, pool=pool, frontier=laid.places,
+        )  # fmt: skip
 
     def _laid_out(self, changes: DeviceChanges | None, *, compressed: bool = False) -> LaidOut:
         """Return where all rows go in the order of their vertices, after a batch or as they are."""

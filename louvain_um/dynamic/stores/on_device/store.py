@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -94,6 +95,8 @@ class DeviceStore(ABC):
     """Whether each row in linked blocks is in order; else None."""
     longest: int
     """Arcs of the longest row that there has been, or more."""
+    rooms: Mapping[str, Any] = {}
+    """Arrays with words for each vertex, and for those that they have room for."""
 
     # What subclasses decide.
 
@@ -106,6 +109,11 @@ class DeviceStore(ABC):
     def most_places(cls, rows: RowLengths, **options: Any) -> int:
         """Return the places of the pool at most, free ones included, if rebuilds fit the budget."""
         return cls.sizes(rows, 1, **options)[0]
+
+    @classmethod
+    def records(cls, vertices: int) -> int:
+        """Return the vertices that arrays are made for if there are so many."""
+        return vertices
 
     @abstractmethod
     def reserve(self, changes: DeviceChanges) -> RebuiltOnDevice | None:
@@ -128,14 +136,9 @@ class DeviceStore(ABC):
     # The store.
 
     def __init__(
-        self,
-        rows: Compressed,
-        threads: int,
-        budget: int | None,
-        device: Device | None = None,
-        *,
+        self, rows: Compressed, threads: int, budget: int | None, device: Device | None = None, *,
         share: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if self.on_device_alone and share is not None and share < 1:
             raise OptionError(
                 remedy=f"the store {self.name!r} keeps its arcs on the device: use memory='auto' "
@@ -174,6 +177,7 @@ class DeviceStore(ABC):
         """Take loops and degrees of all vertices, int64[n], from the host."""
         self.loops = self.xp.asarray(loops.view(np.uint64))
         self.degrees = self.xp.asarray(degrees.view(np.uint64))
+        DeviceStore.add_vertices(self, 0)
 
     def host_loops(self) -> I64:
         """Return the loops in host memory, int64[n]."""
@@ -269,14 +273,22 @@ class DeviceStore(ABC):
         )  # fmt: skip
 
     def add_vertices(self, count: int) -> None:
-        """Append rows without arcs."""
-        xp, longer = self.xp, {}
+        """Append rows without arcs; arrays that are full are copied to such for more `records`."""
+        xp, rooms, n = self.xp, dict[str, Any](), len(self.alive) + count
         for name, (words, value) in OF_VERTICES.items():
-            array = getattr(self, name)
-            if array is not None:
-                longer[name] = xp.concatenate([array, xp.full(words * count, value, array.dtype)])
-        for name, array in longer.items():  # all or none: memory may have run out
-            setattr(self, name, array)
+            array, size = getattr(self, name), words * self.records(n)
+            if array is None:
+                continue
+            room = self.rooms.get(name, array)
+            if self.device.address(room) != self.device.address(array):  # another array by now
+                room = array
+            room[len(array) : words * n] = value
+            if len(room) < size:
+                room = xp.concatenate([array, xp.full(size - len(array), value, array.dtype)])
+            rooms[name] = room
+        for name, room in rooms.items():  # all or none: memory may have run out
+            setattr(self, name, room[: OF_VERTICES[name][0] * n])
+        self.rooms = rooms
 
     def drop_vertices(self, count: int) -> None:
         """Remove the last rows, which have no arcs."""
@@ -370,6 +382,12 @@ class DeviceStore(ABC):
             return 0
         return max(0, self.held_bytes - self.pool.on_device)
 
+    def give_way(self, budget: int) -> None:
+        """Keep to a smaller budget, if arcs may go to the host."""
+        if self.share is not None:
+            self.budget = budget
+            self.compact()
+
     def free_spare(self) -> None:
         """Free the memory that waits for the next rebuild: something else comes first."""
         self.spare = None
@@ -400,6 +418,14 @@ class DeviceStore(ABC):
         self.pool, self.spare = wide, None
         self.targets, self.weights = targets, weights
         batch.set(targets=self.device.address(targets), weights=self.device.address(weights))
+
+    def _grow_pool(self, places: int, besides: int = 0) -> None:
+        """Make the pool hold so many places, if with what comes besides they fit the budget."""
+        self._afford(places + besides, self.weights)
+        self.free_spare()
+        assert self.pool is not None
+        self.pool.grow(places, self._here())
+        self.targets, self.weights = self._arrays(self.pool)
 
     def _new_pool(self, places: int, weights: Any, here: int | None = None) -> Pool:
         """Return another pool, at most `here` bytes of it on the device."""
