@@ -325,7 +325,8 @@ class DynamicGraph:
         check_switch("reuse", reuse)
         if reuse and self._names:
             raise GraphError("vertices with names get new ids; leave out reuse=True")
-        again = np.flatnonzero(self._alive.items == 0)[: k if reuse else 0].astype(np.uint32)
+        looked = self._alive.items[: None if reuse else 0]
+        again = np.flatnonzero(looked == 0)[:k].astype(np.uint32)
         first, fresh = self.n_vertices, k - len(again)
         if first + fresh > MAX_VERTICES:
             raise GraphError(
