@@ -182,9 +182,14 @@ class Recording:
             "edits": np.isin(events.columns["kernel"], edits) & (kinds == Kind.KERNEL),
             "moves": np.isin(kinds, (Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY)),
         }
-        begun, busy = 1e-9 * events.columns["time"], spent * chosen["computes"]
-        since = begun.min() if len(begun) else 0.0
-        in_part, _ = np.histogram(begun - since, PARTS, (0, taken), weights=busy)
+        begun, busy = (each[chosen["computes"]] for each in (1e-9 * events.columns["time"], spent))
+        order = np.argsort(begun)
+        begun, busy = begun[order] - begun.min(initial=np.inf), busy[order]
+        # How long kernels ran up to the begin, and up to the end, of each.
+        at = np.stack([begun, begun + busy], axis=1).ravel()
+        upto = np.stack([np.cumsum(busy) - busy, np.cumsum(busy)], axis=1).ravel()
+        edges = np.linspace(0, taken, PARTS + 1)
+        in_part = np.diff(np.interp(edges, at, upto)) if len(at) else np.zeros(PARTS)
         return {
             "taken": taken,
             "computing": [round(float(PARTS * part / taken), 3) for part in in_part],

@@ -68,6 +68,17 @@ def test_blocks_in_reserve_take_a_share_of_the_budget(library):
         DynamicGraph(3, store="vine:reserve=50")
 
 
+def test_blocks_in_reserve_stay_as_many_bytes_when_they_get_wider(library):
+    n, budget, rng = 200, 1 << 20, np.random.default_rng(4)
+    g = DynamicGraph(n)
+    on_device(g, Emulated(library, 2), "vine:reserve=50", budget=budget)
+    held = g.memory.held_bytes
+    g.apply(insert=rng.integers(0, n, (5000, 2)))
+    g.check()
+    assert g._store.width > 40
+    assert 0 <= held - g.memory.held_bytes < 4 * g._store.words
+
+
 @pytest.mark.parametrize(
     ("n", "blocks"), [*((n, blocks) for n in (3, 256, 700) for blocks in (1, 3)), (70_000, 3)]
 )

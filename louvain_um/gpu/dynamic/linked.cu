@@ -446,8 +446,7 @@ __global__ void BOUNDS list_rows(i64 count, const u32* u, const i64* firsts, con
     list_row({targets, Blocks(linked), spans[u[i]].low}, firsts[i], firsts[i + 1], i, places, owners);
 }
 
-// The second has a thread for each entry of these blocks: found[i] becomes the weight of arc
-// u[i] -> v[i] where that is.
+// The second has a thread for each entry of these: found[i] becomes the weight of arc u[i] -> v[i].
 template <class W>
 __global__ void BOUNDS find_listed(i64 blocks, const u32* u, const u32* v, const i64* firsts,
                                    const Row* spans, i64 linked, const i64* places,

@@ -137,7 +137,7 @@ def test_contents_and_labels_are_those_of_the_host(place, store, weighted):
 
 @pytest.mark.parametrize("store", DEVICE_STORES)
 def test_a_batch_past_the_budget_changes_nothing(place, store):
-    n, rng = 2500, np.random.default_rng(3)
+    n, rng = 2048, np.random.default_rng(3)
     # The smallest heap takes 1 MiB, and as much for its weights; a page of a chain takes 128 bytes.
     room, count = (2 << 20, 9000) if store.startswith("ouro-") else (40_000, 90)
     always = 17 if place.libraries else 34  # bytes a vertex; a device has its arrays as well

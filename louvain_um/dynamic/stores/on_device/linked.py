@@ -112,6 +112,7 @@ class DeviceLinked(Blocks, DeviceStore):
         counts["taken"] = counted["taken"]
         if int(state["cut"]) == 0:  # the first edges decide how wide blocks are
             self.width = self.block_width(counts["gained"], counted["given"], self.options)
+            held = self.held_blocks if "reserve" in self.options else held
             counts["taken"] = self._count_blocks(changes)["taken"] - counted["taken"]
         used = int(state["cut"]) + max(0, counts["taken"] - int(state["count"]))
         held = self._held_for(held, used) if counts["taken"] else held
