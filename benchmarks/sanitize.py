@@ -107,6 +107,9 @@ def change(scale: int, stores: str, weights: str) -> None:
                 if count == max(counts):
                     assert answers(there) == answers(host), (store, weighted, count)
                 gone = u, v
+            for graph in (host, there):
+                graph.remove_vertices(u)
+                graph.add_vertices(n, reuse=True)
             there.compact()
             there.check()
             assert there.digest() == host.digest(), (store, weighted, "compact")

@@ -2,7 +2,7 @@
 
     python benchmarks/stores_papers.py [--graphs luxembourg_osm,delaunay_n20] [--device cpu|cuda]
         [--stores pages:page=128,bal] [--batches 10000,1000000] [--runs 2] [--trials 100000]
-        [--missing] [--seconds 240] [--slow 10] [--degrees 5,10,25,50] [--show]
+        [--missing] [--seconds 240] [--slow 10] [--degrees 5,10,25,50] [--layouts] [--show]
 
 Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
 `begin`: a graph without edges, where GraphVine reserves its blocks. `bulk`: all edges, in a random
@@ -21,6 +21,11 @@ the row. Ends of a batch's edges are uniform, or one end is among 1,000 vertices
 those of kernels, `edit_ms` those of the ones that edit. What the others do, sort the batch and find
 its rows and repeated edges, faimGraph's update per vertex does, too, and its update-centric one
 does not.
+
+`--layouts`: a random weighted graph of 20 arcs per vertex instead, in `pages` of several layouts,
+with plain and with semantic edges: batches, queries, and what reads targets (`bfs`), weights, too
+(`spmv`), or the whole entry (`entry`). Then as many vertices as the smallest batch has edges are
+removed, and ids of these used again.
 
 What takes more than `--slow` seconds is the last of its kind: a batch is not repeated, and larger
 ones are left out; a store built in bulk is not built again, and is left out of graphs with more
@@ -43,7 +48,9 @@ import numpy as np
 from common import machine, save, saved
 from paper_graphs import GRAPHS, PaperGraph, sources_of
 
+from louvain_um.algorithms.operators import advance
 from louvain_um.algorithms.products import spmv
+from louvain_um.algorithms.traversal import bfs
 from louvain_um.analysis.store_comparison import TRIALS, Trials, wait
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import Ends
@@ -60,14 +67,23 @@ UPDATES = (
 PARTS = 20
 """Parts of the time of batches, for each of which it is recorded how long the GPU computed."""
 
+LAYOUTS = (
+    *(
+        f"pages:layout={layout}:page={page}:edges={edges}"
+        for edges in ("plain", "semantic")
+        for layout in ("arrays", "soa", "aos")
+        for page in (64, 128)
+    ),
+    "pages:ids=queue",
+)
 FOCUS = 1000
 """Vertices among which one end of each edge is in focused batches, as in faimGraph's paper."""
 
 WARMING = PaperGraph("small", "", 20_000, 200_000, None, 200)
 BATCHES = "10000,100000,1000000,10000000"
 
-KERNELS = "batches", "merge", "linked", "queued", "pagerank", "spmv", "triangles"
-"""Sources of the kernels that run on unweighted graphs."""
+KERNELS = "batches", "merge", "linked", "queued", "pagerank", "spmv", "triangles", "bfs"
+"""Sources of the kernels that run."""
 
 MANY = 5_000_000
 """Vertices of graphs on which trials run once after one that warms up."""
@@ -365,6 +381,52 @@ def updates(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, An
         del graph, there
 
 
+def of_entry(u, v, w, arc, kind, first, last):  # type: ignore[no-untyped-def]
+    """Return something that depends on all words of an arc's entry."""
+    return 0.5 * w * (kind[arc] + last[arc] - first[arc])
+
+
+def layouts(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, Any]]:
+    """Yield what each layout of pages takes, by batch, and what ids of removed vertices do."""
+    n, rng, held = args.vertices, np.random.default_rng(0), set()
+    base = *random_ends(rng, n, 10 * n), rng.integers(1, 100, 10 * n)
+    batches = {size: [random_ends(rng, n, size) for _ in range(args.runs + 1)] for size in sizes}
+    gone, x = rng.choice(n, sizes[0], replace=False), np.ones(n)
+    for store in LAYOUTS:
+        graph = DynamicGraph(n, True, store=store, device=args.device, names=False)
+        graph.apply(insert=base)
+        there = graph.device_store
+        put = np.asarray if there is None else there.xp.asarray
+        find: Callable[..., Any] = graph.has_edges if there is None else there.find_there
+        reads: dict[str, tuple[Any, ...]] = {"bfs": (bfs, graph, 0), "spmv": (spmv, graph, x)}
+        for size, steps in batches.items():
+            times = []
+            for here in steps:
+                ends = tuple(map(put, here))
+                taken = {"insert": seconds(there, graph.apply, insert=ends)}
+                if "semantic" in store:
+                    taken["edit"] = seconds(there, graph.attributes.edit, "type", 7, *here)
+                    arrays = graph.attributes.arrays()
+                    reads["entry"] = advance, graph, None, of_entry, *arrays
+                for what, (call, *given) in reads.items():
+                    how = {"returns": "sums"} if call is advance else {"device": args.device}
+                    call(*given, **how)  # which sorts rows
+                    taken[what] = seconds(there, call, *given, **how)
+                taken["query"] = seconds(there, find, *ends)
+                taken["delete"] = seconds(there, graph.apply, delete=ends)
+                times.append(taken)
+            yield {
+                "store": store, "batch": size, "bytes_per_arc": graph.memory.bytes_per_arc,
+                **{f"{what}_ms": 1e3 * median(t[what] for t in times[1:]) for what in times[0]},
+            }  # fmt: skip
+        held.add(contents(graph))
+        taken = {"remove_ms": 1e3 * seconds(there, graph.remove_vertices, gone)}
+        taken["add_ms"] = 1e3 * seconds(there, graph.add_vertices, len(gone), reuse=True)
+        yield {"store": store, "batch": len(gone), **taken}
+        del graph, there, reads, find
+    assert len(held) == 1, "layouts hold different edges"
+
+
 def show(record: dict[str, Any]) -> None:
     """Print a table of a record: each store on each graph, with its largest batch."""
     print("| graph | store | batch |", *(f"{name} |" for name in SHOWN), "published |")
@@ -392,6 +454,7 @@ def main() -> None:
     parser.add_argument("--slow", type=float, default=10)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--degrees", help="random graphs of these mean degrees instead")
+    parser.add_argument("--layouts", action="store_true", help="layouts of pages instead")
     parser.add_argument("--vertices", type=int, default=500_000, help="of random graphs")
     parser.add_argument("--show", action="store_true", help="print the record")
     args = parser.parse_args()
@@ -409,16 +472,18 @@ def main() -> None:
         from louvain_um.gpu.runtime.kernel_list import types_of
 
         units = ((source, types) for source in KERNELS for types in types_of(source))
-        kernels.prepare(unit for unit in units if not {"u32", "u64"} & {*unit[1].split(", ")})
-    if args.degrees:
+        left = {"u64"} if args.layouts else {"u32", "u64"}
+        kernels.prepare(unit for unit in units if not left & {*unit[1].split(", ")})
+    if args.degrees or args.layouts:
         few = argparse.Namespace(**vars(args) | {"degrees": "2", "vertices": 20_000})
         rows: list[dict[str, Any]] = []
-        record["updates"] = {"machine": record["machine"], "rows": rows}
-        warm = [*updates(few, [1000])]
+        what, measure = ("updates", updates) if args.degrees else ("layouts", layouts)
+        record[what] = {"machine": record["machine"], "rows": rows}
+        warm = [*measure(few, [1000])]
         print(f"{len(warm)} ways warm after {time.perf_counter() - begun:.1f} s", flush=True)
-        for row in updates(args, sizes):
+        for row in measure(args, sizes):
             rows.append(row)
-            rows.sort(key=lambda r: (r["batch"], r["focus"]))
+            rows.sort(key=lambda r: (r["batch"], r.get("focus", 0)))
             save("stores", record, file)
             print(f"{time.perf_counter() - begun:.1f} s", row, flush=True)
         return

@@ -1,11 +1,12 @@
 """The row protocol of algorithms on the CPU: a row is its first piece, and those that follow.
 
-Rows are a tuple (begins, ends, targets, weights, width, words, tree). Row `v` has ``ends[v] -
-begins[v]`` arcs. A piece is up to `width` of them at consecutive places, from ``begins[v]`` on.
-Pieces are in blocks of `words` places; behind a block's arcs are the numbers of the blocks that
-follow: the next one of a chain, or both children in a tree, where block k, from 1, hangs from block
-k // 2. Contiguous rows are a single piece; they have None for these three, for which Numba compiles
-loops that end after one piece.
+Rows are a tuple (begins, ends, targets, weights, width, words, tree, link, step). Row `v` has
+``ends[v] - begins[v]`` arcs. A piece is up to `width` of them at consecutive places, from
+``begins[v]`` on. Pieces are in blocks of `words` places; from place `link` of a block on are the
+numbers of the blocks that follow: the next one of a chain, or both children in a tree, where block
+k, from 1, hangs from block k // 2. Where arcs of a block lie `step` places apart, each is a piece.
+Contiguous rows are a single piece; they have None for all these, for which Numba compiles loops
+that end after one piece.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -25,14 +26,16 @@ of `state` in every call, with atomic operations: ten times the time of a walk."
 
 
 class LinkedBlocks(NamedTuple):
-    """Arcs of a block, its words, and whether blocks of a row are a tree."""
+    """Shape of blocks; `step` is None where arcs of a block lie side by side."""
 
     width: Any
     words: Any
     tree: Any
+    link: Any
+    step: Any
 
 
-WHOLE: Final = LinkedBlocks(None, None, None)
+WHOLE: Final = LinkedBlocks(None, None, None, None, None)
 """Of contiguous rows."""
 
 
@@ -49,9 +52,10 @@ class BlockPiece(NamedTuple):
     number: Any
 
 
-def blocks_of(width: int, words: int, *, tree: bool) -> LinkedBlocks:
+def blocks_of(width: int, words: int, link: int, step: int, *, tree: bool) -> LinkedBlocks:
     """Return the shape of blocks as kernels take it."""
-    return LinkedBlocks(np.uint64(width), np.uint64(words), np.uint64(tree))
+    width, apart = (width, None) if step == 1 else (1, np.uint64(step))
+    return LinkedBlocks(np.uint64(width), np.uint64(words), np.uint64(tree), np.uint64(link), apart)
 
 
 @kernel(**INLINE)
@@ -77,7 +81,7 @@ def piece_at(rows, begin, end):
 @kernel(**INLINE)
 def after(rows, piece):
     """Return the next piece of a row; an empty one behind the last."""
-    return _after(rows, piece, rows[4])
+    return _after(rows, piece, rows[4], rows[8])
 
 
 @kernel(**INLINE)
@@ -89,7 +93,7 @@ def _stop(begin, end, width):
 
 
 @kernel(**INLINE)
-def _after(rows, piece, width):
+def _after(rows, piece, width, step):
     if width is None:
         return BlockPiece(piece.stop, piece.stop, np.uint64(0), piece.block, piece.number)
     block, number = piece.block, piece.number + np.uint64(1)
@@ -102,9 +106,13 @@ def _after(rows, piece, width):
         while bit > 1:
             bit >>= np.uint64(1)
             side = np.uint64((number & bit) != 0)
-            arc = np.uint64(rows[2][arc + width + side]) * rows[5]
+            arc = np.uint64(rows[2][arc + rows[7] + side]) * rows[5]
+    elif step is None:
+        arc = block = np.uint64(rows[2][block + rows[7]]) * rows[5]
     else:
-        arc = block = np.uint64(rows[2][block + width]) * rows[5]
+        arc = piece.arc + step
+        if arc == block + rows[7]:
+            arc = block = np.uint64(rows[2][arc]) * rows[5]
     count = min(piece.left, width)
     return BlockPiece(arc, arc + count, piece.left - count, block, number)
 

@@ -175,8 +175,9 @@ class DynamicGraph:
         if graph.degrees[~alive].any():
             raise GraphError("a removed vertex has edges")
         restored = cls(graph, **options)
-        restored._alive.items[:] = alive
-        restored._dead = int(np.count_nonzero(~alive))
+        removed = np.flatnonzero(~alive).astype(np.uint32)
+        restored._mark_alive(removed, 0)
+        restored._dead = len(removed)
         restored.epoch = epoch
         return restored
 
@@ -306,8 +307,9 @@ class DynamicGraph:
         k : int or list
             How many; in a graph with names, their names.
         reuse : bool
-            Whether ids of removed vertices are used again, lowest first; the result is then an
-            array, uint32[k], ascending.
+            Whether ids of removed vertices are used again, lowest first, or with the store's option
+            ``ids=queue`` those first that were removed first; the result is then an array,
+            uint32[k], ascending.
 
         Examples
         --------
@@ -325,9 +327,8 @@ class DynamicGraph:
         check_switch("reuse", reuse)
         if reuse and self._names:
             raise GraphError("vertices with names get new ids; leave out reuse=True")
-        looked = self._alive.items[: None if reuse else 0]
-        again = np.flatnonzero(looked == 0)[:k].astype(np.uint32)
-        first, fresh = self.n_vertices, k - len(again)
+        count = min(k, self._dead) if reuse else 0
+        first, fresh = self.n_vertices, k - count
         if first + fresh > MAX_VERTICES:
             raise GraphError(
                 f"{first + fresh} vertices; at most {MAX_VERTICES} are supported; use reuse=True"
@@ -336,9 +337,14 @@ class DynamicGraph:
         self._alive.reserve(fresh)
         with self._contents.errors():
             self._contents.add_vertices(fresh)
+            try:
+                again = self._removed(count)
+            except BaseException:
+                self._contents.drop_vertices(fresh)
+                raise
         self._alive.extend(fresh, 1)
         self._mark_alive(again, 1)
-        self._dead -= len(again)
+        self._dead -= count
         if self._names:
             self._names.add(fresh_names)
         if not reuse:
@@ -483,8 +489,8 @@ class DynamicGraph:
         """Return the rows where they lie, also those in linked blocks, for algorithms."""
         if not hasattr(self._store, "walked"):
             return self.view()
-        *rows, width, words, tree = self._store.walked()
-        return self._view_of(Rows(*rows), LinkedBlocks(width, words, tree))
+        walked = self._store.walked()
+        return self._view_of(Rows(*walked[:4]), LinkedBlocks(*walked[4:]))
 
     def _view_of(self, rows: Rows, blocks: LinkedBlocks | None = None) -> RowView:
         return RowView(
@@ -602,10 +608,11 @@ class DynamicGraph:
 
     @property
     def attributes(self) -> Attributes:
-        """Attributes of edges and vertices, which the store `bal` has."""
+        """Attributes of edges and vertices, which stores in linked blocks have."""
         found: Attributes | None = getattr(self._store, "attributes", None)
         if found is None:
-            raise OptionError("store", self._store.name, "use store='bal', which has attributes")
+            remedy = "use store='bal' or 'pages', which have attributes"
+            raise OptionError("store", self._store.name, remedy)
         return found
 
     @property
@@ -680,6 +687,16 @@ class DynamicGraph:
         """Record whether some vertices are alive."""
         self._alive.items[ids] = alive
         self._contents.mark_alive(ids, alive)
+        queue = getattr(self._store, "ids", None)
+        if queue is not None and not alive and len(ids):
+            queue.extend(ids)
+
+    def _removed(self, count: int) -> NDArray[np.uint32]:
+        """Return ids of removed vertices to use again: those that a store queues, or the lowest."""
+        queue = getattr(self._store, "ids", None)
+        if queue is None or count == 0:
+            return np.flatnonzero(self._alive.items == 0)[:count].astype(np.uint32)
+        return np.sort(queue.pop(count))
 
     def _carry_out(self, edges: Any) -> None:
         """Carry out the net changes of a batch; what can fail comes before what is written."""

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from louvain_um import Graph
+from louvain_um.dynamic.stores.blocks import SEMANTIC
 
 Edge = tuple[int, int]
 
@@ -18,6 +19,10 @@ class Model:
     weighted: bool
     edges: dict[Edge, int] = field(default_factory=dict)
     dead: set[int] = field(default_factory=set)
+    removed: list[int] = field(default_factory=list)
+    """Those that are dead, in the order in which they were removed."""
+    attributes: dict[Edge, list[int]] = field(default_factory=dict)
+    """Of edges that are no loops; none where each is 0."""
 
     def apply(self, insert, delete, decrease, duplicates):
         """Apply a batch; return each changed edge's weights before and after, and the missing."""
@@ -39,12 +44,33 @@ class Model:
             old = self.edges.get(edge, 0)
             self.edges[edge] = old + w if summing else max(old, w)
         self.edges = {edge: w for edge, w in self.edges.items() if w}
+        self.forget()
         changed = {
             edge: (before.get(edge, 0), self.edges.get(edge, 0))
             for edge in before.keys() | self.edges.keys()
             if before.get(edge, 0) != self.edges.get(edge, 0)
         }
         return changed, len(missing)
+
+    def remove(self, ids):
+        """Remove vertices and their edges."""
+        gone = set(ids) - self.dead
+        self.edges = {e: w for e, w in self.edges.items() if not set(e) & gone}
+        self.removed += sorted(gone)
+        self.dead |= gone
+        self.forget()
+
+    def reused(self, count, store):
+        """Make vertices of removed ones again; return their ids."""
+        order = self.removed if "ids=queue" in store else sorted(self.dead)
+        again = sorted(order[:count])
+        self.removed = [v for v in self.removed if v not in again]
+        self.dead -= set(again)
+        return again
+
+    def forget(self):
+        """Drop the attributes of edges that are gone."""
+        self.attributes = {e: a for e, a in self.attributes.items() if e in self.edges}
 
     def graph(self):
         u, v = (np.array([e[k] for e in self.edges], np.int64) for k in (0, 1))
@@ -66,6 +92,14 @@ def same_contents(g, model):
         assert found.weights is None
     assert (g.n_vertices, g.n_edges) == (model.n, len(model.edges))
     assert set(np.flatnonzero(~g.alive).tolist()) == model.dead
+    if "edges=semantic" in g.store:
+        held, rows = g._store, np.arange(g.n_vertices, dtype=np.uint32)
+        keys, places = held.placed(held.xp.asarray(rows))
+        values = np.stack([held.xp.asarray(a)[places] for a in g.attributes.edges().values()])
+        given = {tuple(divmod(int(key), 1 << 32)): k for k, key in enumerate(keys)}
+        for edge, k in given.items():
+            expected = model.attributes.get((min(edge), max(edge)), [0, 0, 0])
+            assert values[:, k].tolist() == expected
 
 
 WEIGHTS = st.one_of(st.integers(0, 9), st.integers(2**31, 2**33))
@@ -128,17 +162,15 @@ def follow(data, g, model):
             assert change.total_weight == g.total_weight
         elif step == "add":
             count, reuse = data.draw(st.integers(0, 40)), data.draw(st.booleans())
-            again = sorted(model.dead)[: count if reuse else 0]
+            again = model.reused(count if reuse else 0, g.store)
             fresh = list(range(model.n, model.n + count - len(again)))
             assert list(g.add_vertices(count, reuse=reuse)) == again + fresh
-            model.dead -= set(again)
             model.n += len(fresh)
         elif step == "remove":
             living = sorted(set(range(model.n)) - model.dead)
             ids = data.draw(st.lists(st.sampled_from(living), max_size=4)) if living else []
             g.remove_vertices(np.array(ids, np.int64))
-            model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(ids)}
-            model.dead |= set(ids)
+            model.remove(ids)
         else:
             g.compact()
         g.check()
@@ -170,14 +202,18 @@ def operate(rng, g, model, steps, size):
         expected, missing = model.apply(**batch)
         change = apply(g, batch)
         assert (len(change), change.missing) == (len(expected), missing)
+        if "edges=semantic" in g.store:
+            edges = [e for e in model.edges if e[0] != e[1]][step % 3 :: 3]
+            for k, name in enumerate(SEMANTIC):
+                values = rng.integers(0, 2**32, len(edges))
+                g.attributes.edit(name, values, *columns(edges, 2)[:: -1 if k else 1])
+                for edge, value in zip(edges, values.tolist(), strict=True):
+                    model.attributes.setdefault(edge, [0, 0, 0])[k] = value
         if step % 10 == 3:
             gone = rng.choice(living, 3, replace=False)
             g.remove_vertices(gone)
-            model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(gone.tolist())}
-            model.dead |= set(gone.tolist())
-            again = sorted(model.dead)[:2]
-            assert list(g.add_vertices(2, reuse=True)) == again
-            model.dead -= set(again)
+            model.remove(gone.tolist())
+            assert list(g.add_vertices(2, reuse=True)) == model.reused(2, g.store)
             g.add_vertices(5)
             model.n += 5
         if step % 5 == 4:

@@ -21,7 +21,9 @@ from tests.dynamic.model import Model, operate
 VARIANTS = (
     "bump:page=32", "bump:page=256", "pages:page=32:order=sorted", "pages:page=128",
     "vine:block=3", "vine:ahead=0", "bal:block=2", "bal:block=128:order=sorted",
-    "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536",
+    "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536", "pages:layout=aos:ids=queue",
+    "pages:layout=soa:order=sorted", "pages:edges=semantic", "pages:layout=soa:edges=semantic",
+    "pages:layout=aos:edges=semantic:page=32",
 )  # fmt: skip
 BASE = planted(800, blocks=8, seed=1).graph
 
@@ -107,6 +109,9 @@ def test_marrow_pushes_what_was_written():
      ("vine:query=entries", "vine is on the CPU; leave out query"),
      ("vine:worker=block", "worker=warp or thread"), ("vine:query=all", "query=pairs or entries"),
      ("pages:update=warp", "pages is on the CPU; leave out update"),
+     ("pages:layout=rows", "layout=arrays or soa or aos"),
+     ("pages:ids=heap", "ids=lowest or queue"), ("bump:layout=aos", "options page, update"),
+     ("pages:edges=weighted", "edges=plain or semantic"),
      ("pages:page=32:page=64", "page once; leave out 'page=64'"),
      ("pages:page=32,page=64", "page=32 or 64"),
      ("rows:page=64", "no options"),
@@ -120,8 +125,10 @@ def test_options_that_a_store_lacks_end_in_a_line(store, told):
 
 
 @pytest.mark.parametrize(
-    "store", [*STORES, "pages:page=32:order=sorted", "bal:block=2", "ouro-vl-p:chunk=1024:page=64"]
-)
+    "store",
+    [*STORES, "pages:page=32:order=sorted", "bal:block=2", "ouro-vl-p:chunk=1024:page=64",
+     "pages:layout=soa:edges=semantic", "pages:layout=aos:edges=semantic:page=32:ids=queue"],
+)  # fmt: skip
 def test_operations_of_every_kind(store):
     model, g = Model(60, True), DynamicGraph(60, weighted=True, store=store)
     operate(np.random.default_rng(3), g, model, 10, 100)
@@ -138,10 +145,14 @@ def test_a_hundred_thousand_operations(store, weighted):
 def test_algorithms_walk_linked_rows_where_they_lie():
     rng = np.random.default_rng(1)
     n, x = BASE.n_vertices, rng.standard_normal(BASE.n_vertices)
-    for store in ("bump", "pages:page=32", "vine:block=3", "bal:block=128:order=sorted"):
-        graph = DynamicGraph(BASE, store=store)
+    for store in (
+        "bump", "pages:page=32", "vine:block=3", "bal:block=128:order=sorted", "pages:layout=soa",
+        "pages:layout=aos", "pages:layout=aos:edges=semantic", "pages:layout=soa:edges=semantic",
+    ):  # fmt: skip
+        graph = DynamicGraph(BASE, store=store, weighted="layout" in store)
         ends = rng.integers(0, n, (2, 3000))
-        graph.apply(insert=tuple(ends), delete=tuple(ends[:, ::3]))
+        w = (rng.integers(1, 99, 3000),) if graph.weighted else ()
+        graph.apply(insert=(*ends, *w), delete=tuple(ends[:, ::3]))
         assert graph.linked_view().blocks is not None
         static = graph.snapshot()
         for threads in (1, 3):
@@ -152,7 +163,7 @@ def test_algorithms_walk_linked_rows_where_they_lie():
                     *louvain_um.minimum_spanning_forest(g, **options),
                     louvain_um.connected_components(g, **options),
                     louvain_um.pagerank(g, **options), louvain_um.spmv(g, x, **options),
-                    louvain_um.triangles(g, **options),
+                    louvain_um.triangles(g, **options), louvain_um.louvain(g, **options).labels,
                 ]
                 for g in (graph, static)
             )  # fmt: skip
@@ -230,7 +241,7 @@ def few_hubs(weighted):
     return Graph.from_edges(u, v, weights, n_vertices=4000, duplicates="sum")
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", [*STORES, *VARIANTS[-5:]])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_plans_are_what_stores_hold(store, weighted):
     for graph in (few_hubs(weighted), Graph.from_edges([], [], [] if weighted else None)):
@@ -272,7 +283,7 @@ def test_plans_take_a_size(wrong):
         plan(dynamic=wrong)
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", [*STORES, "pages:layout=aos:edges=semantic:ids=queue"])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
 def test_copies_change_as_their_graph_does(store, copied):
     g = DynamicGraph(BASE, store=store)

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.deep
 
 OPTIONS = (
     "bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=1", "vine:ahead=0",
-    "bal:block=2", "bal:block=128:order=sorted",
+    "bal:block=2", "bal:block=128:order=sorted", "pages:layout=aos:ids=queue",
+    "pages:layout=soa:edges=semantic",
 )  # fmt: skip
 
 

@@ -128,13 +128,22 @@ extern "C" void find_listed_as(int blocks, int kind, i64 listed, const u32* u, c
 
 extern "C" void gather_linked_as(int blocks, int kind, i64 count, const u32* ids, const i64* offsets,
                                  const Row* spans, i64 linked, const u32* targets,
-                                 const void* weights, u64* keys, void* to_weights) {
+                                 const void* weights, u64* keys, void* to_weights, i64* places) {
   typed(kind, to_weights, [&](auto* w) {
     using W = Plain<decltype(w)>;
     fibres::launch(blocks, [=] {
-      gather_linked<W>(count, ids, offsets, spans, linked, targets, (const W*)weights, keys, w);
+      gather_linked<W>(count, ids, offsets, spans, linked, targets, (const W*)weights, keys, w, places);
     });
   });
+}
+
+extern "C" void give_ids_as(int blocks, int, BlockQueue* queue, i64 back, i64 count, const u32* ids) {
+  fibres::launch(blocks, [=] { give_ids(queue, back, count, ids); });
+}
+
+extern "C" void take_ids_as(int blocks, int, BlockQueue* queue, i64 count, i64 front, i64 cut,
+                            i64 asked, i64 wanted, u32* ids) {
+  fibres::launch(blocks, [=] { take_ids(queue, count, front, cut, asked, wanted, ids); });
 }
 
 extern "C" void order_linked_as(int blocks, int kind, i64 count, const u32* ids, const i64* offsets,

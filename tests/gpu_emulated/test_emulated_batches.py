@@ -61,7 +61,7 @@ def test_blocks_in_reserve_take_a_share_of_the_budget(library):
         host.apply(insert=ends)
         g.check()
         blocks = g.memory.held_bytes // (4 * g._store.words)
-        used = int(g._store._state()["cut"])
+        used = int(g._store.queue.state()["cut"])
         assert 5 * used <= 4 * blocks, "more than four fifths are in use"
     assert g.digest() == host.digest()
     with pytest.raises(OptionError, match="on the CPU"):
@@ -201,7 +201,7 @@ class Scarce:
         return np.concatenate(arrays)
 
 
-@pytest.mark.parametrize(("store", "more"), [("rows", 3), ("pages", 3), ("vine", 4)])
+@pytest.mark.parametrize(("store", "more"), [("rows", 3), ("pages:ids=queue", 3), ("vine", 4)])
 def test_vertices_for_which_memory_lacks_are_not_there(library, store, more):
     device = Emulated(library, 1)
     device.xp = Scarce()
@@ -237,7 +237,7 @@ def test_the_dictionary_of_vertices_doubles(library):
         held, records = g._store, 1 << (n - 1).bit_length()
         for name, (words, _) in OF_VERTICES.items():
             assert getattr(held, name) is None or len(held.rooms[name]) == words * records, name
-        assert g.memory.row_bytes + 17 * n == 38 * records + held.ring.nbytes
+        assert g.memory.row_bytes + 17 * n == 38 * records + held.queue.ring.nbytes
         places.add(held.device.address(held.spans))
     assert len(places) == 4  # of 256, 512, 1,024 and 2,048 records
     g.compact()
@@ -327,7 +327,10 @@ def test_chained_pages_that_rows_leave_serve_others(library, weighted):
         Tracker(g)
 
 
-@pytest.mark.parametrize("store", ["pages:page=32", "bump:page=32"])
+@pytest.mark.parametrize(
+    "store",
+    ["pages:page=32", "bump:page=32", "pages:layout=aos:edges=semantic", "pages:layout=soa"],
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_workers_that_lock_rows_hold_what_a_warp_a_row_does(library, store, weighted):
     n, rng, held = 300, np.random.default_rng(3), []
@@ -483,5 +486,10 @@ def test_attributes_that_there_cannot_be_are_refused():
         with pytest.raises(error, match=told):
             g.attributes.edit(*given)
     assert [array.sum() for array in g.attributes.arrays()] == [4]
+    pages = DynamicGraph(4, store="pages:layout=aos:edges=semantic")
+    pages.apply(insert=([0, 1], [1, 2]))
+    for value in (-1, 2**32, 0.5):
+        with pytest.raises(GraphError, match="'type' must fit its type, uint32"):
+            pages.attributes.edit("type", value, [0], [1])
     with pytest.raises(OptionError, match="use store='bal'"):
         _ = DynamicGraph(3).attributes

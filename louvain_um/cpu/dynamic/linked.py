@@ -37,6 +37,8 @@ class LinkedRows(NamedTuple):
     weights: Any
     width: int
     words: int
+    link: int
+    step: int
     tree: bool
     policy: int
 
@@ -58,9 +60,15 @@ def list_blocks(rows, v, places):
         places[0] = rows.begins[v]
     for k in range(2, count + 1):
         above, side = k // 2 if rows.tree else k - 1, k & 1 if rows.tree else 0
-        to = places[above - 1] + rows.width + side
+        to = places[above - 1] + rows.link + side
         places[k - 1] = np.int64(rows.targets[to]) * rows.words
     return count
+
+
+@kernel(**INLINE)
+def entry_at(rows, places, i):
+    """Return the place of entry i of a row."""
+    return places[i // rows.width] + i % rows.width * rows.step
 
 
 @kernel()
@@ -70,9 +78,9 @@ def link(rows, places, k):
     rows.targets[block : block + rows.words] = NONE
     if k > 1:
         above, side = (places[k // 2 - 1], k & 1) if rows.tree else (places[k - 2], 0)
-        rows.targets[above + rows.width + side] = block // rows.words
-        if not rows.tree and rows.words > rows.width + 1:
-            rows.targets[block + rows.width + 1] = above // rows.words
+        rows.targets[above + rows.link + side] = block // rows.words
+        if not rows.tree and rows.words > rows.link + 1:
+            rows.targets[block + rows.link + 1] = above // rows.words
 
 
 @kernel(**INLINE)
@@ -121,10 +129,10 @@ def count_blocks(rows, changes, needed, spare):
 def change_entries(rows, v, places, filled, keys, after):
     """Delete and reweigh the entries of a row that `keys` name; return its entries."""
     above = np.uint64(v) << np.uint64(32)
-    targets, weights, width, high = rows.targets, rows.weights, rows.width, len(keys)
+    targets, weights, high = rows.targets, rows.weights, len(keys)
     i = 0
     while i < filled:
-        at = places[i // width] + i % width
+        at = entry_at(rows, places, i)
         target = targets[at]
         key = above | np.uint64(target)
         k = np.searchsorted(keys, key)
@@ -136,7 +144,7 @@ def change_entries(rows, v, places, filled, keys, after):
             i += 1
         elif rows.policy == DENSE:
             filled -= 1
-            last = places[filled // width] + filled % width
+            last = entry_at(rows, places, filled)
             targets[at] = targets[last]
             if len(weights):
                 weights[at] = weights[last]
@@ -175,14 +183,14 @@ def edit(t, threads, claimed, rows, changes, taken, most, dirty):
                 rows.live[v] -= np.uint32(after[k] == 0)
                 if before[k] > 0:
                     continue
-                while entry < entries and targets[places[entry // width] + entry % width] != NONE:
+                while entry < entries and targets[entry_at(rows, places, entry)] != NONE:
                     entry += 1
                 if entry // width == count:
                     places[count] = np.int64(taken.new[given]) * rows.words
                     count += 1
                     given += 1
                     link(rows, places, count)
-                at = places[entry // width] + entry % width
+                at = entry_at(rows, places, entry)
                 targets[at] = np.uint32(keys[k])
                 if len(weights):
                     weights[at] = after[k]
@@ -192,10 +200,10 @@ def edit(t, threads, claimed, rows, changes, taken, most, dirty):
             for k in range(kept, count):
                 taken.freed[taken.free_starts[i] + k - kept] = places[k] // rows.words
             if kept < count and kept > 0:
-                targets[places[kept - 1] + width] = NONE
+                targets[places[kept - 1] + rows.link] = NONE
             if policy == DENSE and kept > 0:
                 for j in range(entries, kept * width):
-                    targets[places[j // width] + j % width] = NONE
+                    targets[entry_at(rows, places, j)] = NONE
             rows.begins[v] = places[0] if kept > 0 else 0
             rows.blocks[v], rows.filled[v] = kept, entries
             if len(dirty):
@@ -218,7 +226,7 @@ def sort_rows(t, threads, claimed, rows, chosen, most, dirty):
             count, kept = list_blocks(rows, v, places), np.int64(0)
             filled = np.int64(rows.filled[v])
             for j in range(filled):
-                at = places[j // width] + j % width
+                at = entry_at(rows, places, j)
                 if rows.targets[at] != NONE:
                     targets[kept] = rows.targets[at]
                     if weighted:
@@ -227,7 +235,7 @@ def sort_rows(t, threads, claimed, rows, chosen, most, dirty):
             sort_row(targets, weights, 0, kept)
             targets[kept:filled] = NONE
             for j in range(filled):
-                at = places[j // width] + j % width
+                at = entry_at(rows, places, j)
                 rows.targets[at] = targets[j]
                 if weighted and j < kept:
                     rows.weights[at] = weights[j]
@@ -264,7 +272,7 @@ def scatter(offsets, source, source_weights, rows):
         for k in range(1, count + 1):
             link(rows, places, k)
         for j in range(length):
-            at = places[j // width] + j % width
+            at = entry_at(rows, places, j)
             rows.targets[at] = source[offsets[v] + j]
             if len(rows.weights):
                 rows.weights[at] = source_weights[offsets[v] + j]

@@ -38,7 +38,14 @@ UPDATES: Final = "vertex", "thread", "warp", "block"
 HEAP: Final = {"chunk": CHUNKS, "page": PAGES}
 OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
     "bump": {"page": PAGE_BYTES, "update": UPDATES},
-    "pages": {"page": PAGE_BYTES, "order": ("any", "sorted"), "update": UPDATES},
+    "pages": {
+        "page": PAGE_BYTES,
+        "order": ("any", "sorted"),
+        "update": UPDATES,
+        "layout": ("arrays", "soa", "aos"),
+        "edges": ("plain", "semantic"),
+        "ids": ("lowest", "queue"),
+    },
     "vine": {
         "block": tuple(range(1, 129)),
         "ahead": tuple(range(1001)),

@@ -1,4 +1,4 @@
-"""Attributes of the edges and vertices of a store in blocks, as Marrow-Graph has them."""
+"""Attributes of the edges and vertices of a store in blocks, as Marrow-Graph and faimGraph have."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from louvain_um.cpu.dynamic.linked import gather
-from louvain_um.dynamic.stores.store import I64, U32, Growing, offsets_of
+from louvain_um.dynamic.stores.blocks import SEMANTIC
 from louvain_um.errors import GraphError, OptionError
 
 HIGH = np.uint64(32)
@@ -19,7 +18,9 @@ HIGH = np.uint64(32)
 class Attributes:
     """Attributes of edges and vertices, which are numbers; those of edges lie beside their targets.
 
-    What is new has 0. Bytes of attributes are in no budget, but `moved_bytes` counts those sent.
+    What is new has 0. Semantic edges (``pages:edges=semantic``) have `type`, `timestamp1` and
+    `timestamp2`, uint32, from the beginning, by the option `layout` in their blocks. Bytes of other
+    attributes are in no budget; `moved_bytes` counts those sent to a replica.
 
     Examples
     --------
@@ -34,11 +35,21 @@ class Attributes:
     [0.5, 11.5, 2.0]
     """
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, options: dict[str, Any]) -> None:
         self._store = store
-        self.of_edges, self.of_vertices = dict[str, Growing[Any]](), dict[str, Growing[Any]]()
-        self._numbers = np.zeros(0, np.int64)
+        names = SEMANTIC if options.get("edges") == "semantic" and store.entry == 1 else ()
+        self._of_edges = {name: store.xp.zeros(0, np.uint32) for name in names}
+        self._of_vertices = dict[str, Any]()
         self._moving = False
+
+    def edges(self) -> dict[str, Any]:
+        """Return the attributes of edges, by place."""
+        inside: dict[str, Any] = self._store.in_blocks()
+        return inside | self._held(self._of_edges, self._store.n_places)
+
+    def vertices(self) -> dict[str, Any]:
+        """Return the attributes of vertices."""
+        return self._held(self._of_vertices, self._store.n_rows)
 
     def edit(self, name: str, values: ArrayLike, u: ArrayLike, v: ArrayLike | None = None) -> None:
         """Write an attribute of vertices u, or of the edges between u and v.
@@ -48,18 +59,19 @@ class Attributes:
         name : str
             An attribute; its first values decide its type.
         values : number or array of number, of length b
+            Of what is given twice, the last counts.
         u, v : array of int, of length b
             Ids, not names. Both directions of an edge have the same value.
 
         Raises
         ------
         GraphError
-            An id that is none, an edge that is not there, or values that are no numbers, or of
-            another length. Nothing is written then.
+            An id that is none, an edge that is not there, or values that are no numbers, of another
+            length, or do not fit an attribute of integers. Nothing is written then.
         OptionError
             The name is in use: of vertices for edges, or of edges for vertices.
         """
-        store, n = self._store, len(self._store._live.items)
+        store, n, xp = self._store, self._store.n_rows, self._store.xp
         ends = [np.atleast_1d(np.asarray(end)) for end in (u, v) if end is not None]
         for end in ends:
             valid = end.dtype.kind in "iu" and bool(((end >= 0) & (end < n)).all())
@@ -70,26 +82,31 @@ class Attributes:
         given = np.asarray(values)
         if given.dtype.kind not in "biuf" or given.shape not in ((), ends[0].shape):
             raise GraphError("values must be a number, or an array of as many numbers as ends")
-        given = np.broadcast_to(given, ends[0].shape)
-        held, others = self.of_vertices, self.of_edges
-        one, other = (ends[side].astype(np.uint32) for side in (0, -1))
-        places: NDArray[Any] = one
+        low, high = (part(ends, axis=0).astype(np.uint64) for part in (np.min, np.max))
+        kept = len(low) - 1 - np.unique((low << HIGH | high)[::-1], return_index=True)[1]
+        low, high, given = low[kept], high[kept], np.broadcast_to(given, ends[0].shape)[kept]
+        held, others, own = self.vertices(), self.edges(), self._of_vertices
+        places = rows = xp.asarray(low.astype(np.uint32))
         if v is not None:
-            held, others, given = others, held, np.tile(given, 2)
-            keys, places = self._placed(np.unique(np.concatenate([one, other])))
-            asked = [a.astype(np.uint64) << HIGH | b for a, b in ((one, other), (other, one))]
-            at, there = _found(keys, np.concatenate(asked))
-            if not there.all():
+            held, others, own, given = others, held, self._of_edges, np.tile(given, 2)
+            asked = np.concatenate([low << HIGH | high, high << HIGH | low])
+            rows = xp.asarray(np.unique(asked >> HIGH).astype(np.uint32))
+            keys, places = store.placed(rows)
+            at = self._found(keys, xp.asarray(asked))
+            if bool((at == len(keys)).any()):
                 raise GraphError("an edge is not in the graph; insert it, or leave it out")
             places = places[at]
         if name in others:
             raise OptionError("name", name, "must be another: edges and vertices have their own")
-        size = n if v is None else len(store._targets)
-        held.setdefault(name, Growing(np.zeros(size, given.dtype))).items[places] = given
-        if v is None:
-            store.changed.append(one)
-        else:
-            store.dirty[places // store.words] = 1
+        dtype = held[name].dtype if name in held else given.dtype
+        with np.errstate(invalid="ignore"):
+            fitting = given.astype(dtype)
+        if dtype.kind != "f" and not np.array_equal(fitting, given):
+            raise GraphError(f"values of {name!r} must fit its type, {dtype}")
+        if name not in held:
+            own[name] = held[name] = xp.zeros(n if v is None else store.n_places, dtype)
+        held[name][places] = xp.asarray(fitting)
+        store.wrote(rows, places if v is not None else places[:0])
 
     def arrays(self, *, device: bool = False) -> list[Any]:
         """Return all attributes, those of edges first, in the order in which they were named.
@@ -97,7 +114,8 @@ class Attributes:
         Parameters
         ----------
         device : bool
-            Whether from the replica, to which what changed is sent before.
+            Whether from the replica of `bal`, to which what changed is sent before; else they are
+            where the graph is.
 
         Returns
         -------
@@ -105,58 +123,49 @@ class Attributes:
             Of edges by place, which operators call `arc`, of vertices by id. Valid until the next
             batch.
         """
-        if device:
+        if device and hasattr(self._store, "push"):
             there = self._store.push()
             keys = (
-                *(("edges", name) for name in self.of_edges),
-                *(("vertices", name) for name in self.of_vertices),
+                *(("edges", name) for name in self._of_edges),
+                *(("vertices", name) for name in self._of_vertices),
             )
             return [there[key].ravel() for key in keys]
         self._store.walked()  # which sorts rows
-        return [each.items for each in (*self.of_edges.values(), *self.of_vertices.values())]
-
-    def hold(self) -> None:
-        """Have a place for each of the pool's."""
-        for array in self.of_edges.values():
-            more = len(self._store._targets) - len(array.items)
-            array.extend(more, 0) if more > 0 else array.drop(-more)
+        return [*self.edges().values(), *self.vertices().values()]
 
     @contextmanager
-    def moving(self, rows: U32) -> Iterator[None]:
-        """Let entries of some rows change their places within a block; attributes follow them."""
-        if self._moving or not self.of_edges:
+    def moving(self, rows: Any) -> Iterator[None]:
+        """Let entries of some rows change their places; attributes of edges follow them."""
+        if self._moving or not self.edges():
             yield
             return
-        keys, places = self._placed(rows)
-        values = {name: array.items[places] for name, array in self.of_edges.items()}
+        keys, places = self._store.placed(rows)
+        none = self._store.xp.zeros(1, np.uint8)
+        values = {
+            name: self._store.xp.concatenate([array[places], none.astype(array.dtype)])
+            for name, array in self.edges().items()
+        }
         self._moving = True
         try:
             yield
         finally:
             self._moving = False
-        moved, places = self._placed(rows)
-        at, there = _found(keys, moved)
-        for name, array in self.of_edges.items():
-            array.items[places] = 0
-            array.items[places[there]] = values[name][at[there]]
+        moved, places = self._store.placed(rows)
+        at = self._found(keys, moved)
+        for name, array in self.edges().items():
+            array[places] = values[name][at]
 
-    def _placed(self, rows: U32) -> tuple[Any, I64]:
-        """Return the arcs of some rows as ascending keys, and their places."""
-        begins, lengths, targets, _, *shape = self._store._entries
-        if len(self._numbers) != len(targets):
-            self._numbers = np.arange(len(targets))
-        counts = lengths[rows].astype(np.int64)
-        offsets = offsets_of(counts)
-        found, places = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.int64)
-        gather((begins, lengths, targets, self._numbers, *shape), rows, offsets, found, places)
-        keys = np.repeat(rows, counts).astype(np.uint64) << HIGH | found
-        order = np.argsort(keys)
-        return keys[order], places[order]
+    def _held(self, arrays: dict[str, Any], size: int) -> dict[str, Any]:
+        """Return arrays with so many values, of which new ones are 0."""
+        for name, array in arrays.items():
+            if len(array) != size:
+                arrays[name] = self._store.xp.zeros(size, array.dtype)
+                arrays[name][: len(array)] = array[:size]
+        return arrays
 
-
-def _found(keys: Any, asked: Any) -> tuple[I64, NDArray[np.bool_]]:
-    """Return where ascending keys are what is asked for, and whether they are."""
-    if not len(keys):
-        return np.zeros(len(asked), np.int64), np.zeros(len(asked), np.bool_)
-    at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return at, keys[at] == asked
+    def _found(self, keys: Any, asked: Any) -> Any:
+        """Return where ascending keys are what is asked for; their number where they are not."""
+        if len(keys) == 0:
+            return self._store.xp.zeros(len(asked), np.int64)
+        at = self._store.xp.minimum(self._store.xp.searchsorted(keys, asked), len(keys) - 1)
+        return self._store.xp.where(keys[at] == asked, at, len(keys))

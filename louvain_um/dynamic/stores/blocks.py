@@ -8,7 +8,7 @@ in proportion to its row. The stores of the host and of a device are built from 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from louvain_um.cpu.dynamic.linked import DENSE, LAZY, REFILLED
 from louvain_um.dynamic.stores.free_blocks import (
@@ -18,6 +18,9 @@ from louvain_um.dynamic.stores.free_blocks import (
     Stack,
 )
 from louvain_um.dynamic.stores.store import RowLengths
+
+SEMANTIC: Final = "type", "timestamp1", "timestamp2"
+"""Attributes of faimGraph's semantic edges, words each."""
 
 
 class Blocks:
@@ -40,28 +43,81 @@ class Blocks:
     """Whether the records of vertices are a power of two, twice as many once they are too few."""
     keeps_dirty: ClassVar[bool] = False
 
+    targets: Any
+    """The words of all blocks."""
     width: int
-    """Targets in a block."""
+    """Entries in a block."""
+    entry: int
+    """Words of an entry in its block: the target, and what lies in no array of its own."""
 
-    def _begin(self, arcs: int, rows: int, options: dict[str, Any]) -> None:
-        """Take options; so many arcs are in rows that have some."""
-        self.options, self.width = options, self.block_width(arcs, rows, options)
+    def _begin(self, arcs: int, rows: int, options: dict[str, Any], item: int) -> None:
+        """Take options; so many arcs, of `item` bytes, are in rows that have some."""
+        self.options, self.entry = options, self.entry_words(options, item)
+        self.width = self.block_width(arcs, rows, options, self.entry)
         self.name = ":".join([self.name, *(f"{name}={value}" for name, value in options.items())])
 
     @property
     def words(self) -> int:
         """Words of a block."""
-        return self.width + self.links
+        return self.block_words(self.width, self.entry)
+
+    @property
+    def link(self) -> int:
+        """Word of a block that has the number of the next one, behind all entries."""
+        return self.width * self.entry
+
+    @property
+    def step(self) -> int:
+        """Words from an entry to the next one."""
+        return self.entry if self.options.get("layout") == "aos" else 1
 
     @property
     def linked(self) -> int:
         """How rows are linked, as `Blocks` of linked.cuh unpacks it."""
-        return self.words | self.links << 16 | self.policy << 20 | self.tree << 24
+        low = self.words | self.policy << 20 | self.tree << 24 | self.step << 25
+        return low | self.width << 32 | self.link << 48
+
+    def word(self, k: int) -> int:
+        """Return how far word k of an entry lies behind its target."""
+        return k if self.step > 1 else k * self.width
+
+    def in_blocks(self) -> dict[str, Any]:
+        """Return the attributes of edges that lie in blocks, by the places of targets."""
+        if self.entry == 1 or self.options.get("edges") != "semantic":
+            return {}
+        first = self.entry - len(SEMANTIC)
+        return {name: self.targets[self.word(k) :] for k, name in enumerate(SEMANTIC, first)}
+
+    @property
+    def n_places(self) -> int:
+        """Number of places of the pool."""
+        return len(self.targets)
+
+    def wrote(self, rows: Any, places: Any) -> None:
+        """Note that attributes of some vertices, or of the edges at some places, were written."""
 
     @classmethod
-    def block_width(cls, arcs: int, rows: int, options: dict[str, Any]) -> int:
-        """Return the targets in a block, for so many arcs in rows that have some."""
-        return int(options.get("page", 64)) // 4 - cls.links
+    def entry_words(cls, options: dict[str, Any], item: int) -> int:
+        """Return the words of an entry in its block; targets and weights take `item` bytes."""
+        if options.get("layout", "arrays") == "arrays":
+            return 1
+        return 1 + (item > 4) + len(SEMANTIC) * (options.get("edges") == "semantic")
+
+    @classmethod
+    def block_width(cls, arcs: int, rows: int, options: dict[str, Any], entry: int) -> int:
+        """Return the entries in a block, for so many arcs in rows that have some."""
+        return (int(options.get("page", 64)) // 4 - cls.links) // entry
+
+    @classmethod
+    def block_words(cls, width: int, entry: int) -> int:
+        """Return the words of a block; entries of several words leave some of a page over."""
+        words = width * entry + cls.links
+        return words if entry == 1 else -(-words // 8) * 8
+
+    @staticmethod
+    def word_bytes(item: int, entry: int) -> int:
+        """Return the bytes held for a word of blocks: weights of 64 bits are beside them."""
+        return 4 if entry > 1 and item < 12 else item
 
     @classmethod
     def blocks_begun(cls, used: int, options: dict[str, Any]) -> int:
@@ -81,9 +137,10 @@ class Blocks:
     @classmethod
     def block_bytes(cls, rows: RowLengths, item: int, options: dict[str, Any]) -> int:
         """Return the bytes of all blocks of a store just built, of `item` bytes a word."""
-        width = cls.block_width(rows.arcs, rows.held, options)
+        entry = cls.entry_words(options, item)
+        width = cls.block_width(rows.arcs, rows.held, options, entry)
         blocks = cls.blocks_begun(rows.total(-(-rows.lengths // width)), options)
-        return item * (width + cls.links) * blocks
+        return cls.word_bytes(item, entry) * cls.block_words(width, entry) * blocks
 
 
 class Bump(Blocks):
@@ -129,7 +186,7 @@ class Vine(Blocks):
     vertex_bytes: ClassVar[int] = 20
 
     @classmethod
-    def block_width(cls, arcs: int, rows: int, options: dict[str, Any]) -> int:
+    def block_width(cls, arcs: int, rows: int, options: dict[str, Any], entry: int) -> int:
         """Return the mean degree, not counting 0, unless `block` says how many."""
         return int(options.get("block", 0)) or (max(1, round(arcs / rows)) if rows else 8)
 
@@ -157,7 +214,7 @@ class Bal(Blocks):
     keeps_dirty: ClassVar[bool] = True
 
     @classmethod
-    def block_width(cls, arcs: int, rows: int, options: dict[str, Any]) -> int:
+    def block_width(cls, arcs: int, rows: int, options: dict[str, Any], entry: int) -> int:
         """Return eight, or what `block` says."""
         return int(options.get("block", 8))
 

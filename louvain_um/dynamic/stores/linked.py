@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, TakenBlocks
 from louvain_um.cpu.walk import blocks_of
 from louvain_um.dynamic.stores.attributes import Attributes
 from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, Pages, Vine
-from louvain_um.dynamic.stores.free_blocks import FreeBlocks
+from louvain_um.dynamic.stores.free_blocks import FreeBlocks, Queue
 from louvain_um.dynamic.stores.store import (
     EMPTY_U32,
     I64,
@@ -36,8 +36,10 @@ SMALL = 1 << 10
 class LinkedStore(Blocks):
     """Rows in linked blocks of one size; a row is sorted before an algorithm reads it."""
 
+    xp: ClassVar[Any] = np
     free: FreeBlocks
-    _weights: Any
+    _beside: Any
+    """Weights in an array of their own, at the places of their targets; None if there are none."""
     _longest: int
     """Blocks of the longest row that there has been."""
 
@@ -47,9 +49,11 @@ class LinkedStore(Blocks):
             raise OptionError("store", self.name, remedy, problem=f"{self.name} is on the CPU")
         self.threads, self.budget = threads, budget
         self.weighted = rows.weights is not None
-        self.moved_bytes = 0
+        self.moved_bytes, self._numbers = 0, np.zeros(0, np.int64)
         held = int(np.count_nonzero(np.diff(rows.offsets)))
-        self._begin(len(rows.targets), held, options)
+        self._begin(len(rows.targets), held, options, 8 if self.weighted else 4)
+        self.attributes = Attributes(self, options)
+        self.ids = Queue() if options.get("ids") == "queue" else None
         self._fill(rows)
         self._afford(self.held_blocks)
 
@@ -68,7 +72,7 @@ class LinkedStore(Blocks):
     def reserve(self, changes: ArcChanges) -> TakenBlocks:
         """Choose free blocks for the rows that grow."""
         if self.n_arcs == 0 and not self._blocks.items.any():
-            width = self.block_width(changes.arcs, len(changes.rows), self.options)
+            width = self.block_width(changes.arcs, len(changes.rows), self.options, self.entry)
             if width != self.width:  # as the first edges decide
                 self.width = width
                 self._fill(self.compressed())
@@ -78,7 +82,7 @@ class LinkedStore(Blocks):
         total = int(needed.sum())
         self._afford(self.free.held_with(total), wide=changes.heaviest >= NARROW)
         if self._weights is not None and changes.heaviest >= NARROW:
-            self._weights = self._weights.astype(np.int64, copy=False)
+            self._beside = self._weights.astype(np.int64, copy=False)
         self._grow_pool(self.free.held_with(total))
         free_starts = offsets_of(spare)
         freed = np.empty(int(free_starts[-1]), np.uint32)
@@ -87,10 +91,11 @@ class LinkedStore(Blocks):
     def commit(self, changes: ArcChanges, reserved: TakenBlocks) -> None:
         """Merge the changes into the touched rows."""
         most = self._longest + int(np.diff(reserved.new_starts).max(initial=0))
-        parallel.run(
-            kernels.edit, self._threads_for(len(changes.rows)), np.zeros(1, np.int64), self._rows,
-            changes.arrays, reserved, most, self.dirty,
-        )  # fmt: skip
+        with self.attributes.moving(changes.rows):
+            parallel.run(
+                kernels.edit, self._threads_for(len(changes.rows)), np.zeros(1, np.int64),
+                self._rows, changes.arrays, reserved, most, self.dirty,
+            )  # fmt: skip
         self.free.exchange(len(reserved.new), reserved.freed)
         blocks = self._blocks.items[changes.rows]
         self._longest = max(self._longest, int(blocks.max(initial=0)))
@@ -119,6 +124,20 @@ class LinkedStore(Blocks):
         kernels.gather(self._entries, ids, offsets, targets, given(None))
         return np.repeat(ids, lengths), targets
 
+    def placed(self, rows: U32) -> tuple[Any, I64]:
+        """Return the arcs of some rows as ascending keys, and their places."""
+        begins, lengths, targets, _, *shape = self._entries
+        if len(self._numbers) != len(targets):
+            self._numbers = np.arange(len(targets))
+        counts = self._live.items[rows].astype(np.int64)
+        offsets = offsets_of(counts)
+        found, places = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.int64)
+        entries = begins, lengths, targets, self._numbers, *shape
+        kernels.gather(entries, rows, offsets, found, places)
+        keys = np.repeat(rows, counts).astype(np.uint64) << np.uint64(32) | found
+        order = np.argsort(keys)
+        return keys[order], places[order]
+
     def rows(self) -> None:
         """Return None: rows are not contiguous."""
 
@@ -140,7 +159,8 @@ class LinkedStore(Blocks):
 
     def compact(self) -> None:
         """Fill the blocks anew in the order of the vertices, without gaps or free blocks."""
-        self._fill(self.compressed())
+        with self.attributes.moving(np.arange(self.n_rows, dtype=np.uint32)):
+            self._fill(self.compressed())
 
     def check(self) -> None:
         """Raise AssertionError unless each block is in one row or free, and entries add up."""
@@ -164,9 +184,14 @@ class LinkedStore(Blocks):
         return self.free.held_with(0)
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self._live.items)
+
+    @property
     def live_bytes(self) -> int:
         """Bytes of the arcs themselves."""
-        return self._item_bytes() * self.n_arcs
+        return self._item_bytes() * self.entry * self.n_arcs
 
     @property
     def held_bytes(self) -> int:
@@ -176,7 +201,7 @@ class LinkedStore(Blocks):
     @property
     def row_bytes(self) -> int:
         """Bytes of the vertices' records."""
-        return self.vertex_bytes * self.records(len(self._live.items))
+        return self.vertex_bytes * self.records(self.n_rows)
 
     @property
     def _by_row(self) -> tuple[Growing[Any], ...]:
@@ -185,9 +210,14 @@ class LinkedStore(Blocks):
     @property
     def _rows(self) -> LinkedRows:
         arrays = (array.items for array in self._by_row[:5])
-        weights = EMPTY_U32 if self._weights is None else self._weights
-        pool = self._targets, weights, self.width, self.words, self.tree, self.policy
-        return LinkedRows._make((*arrays, *pool))
+        shape = self.width, self.words, self.link, self.step, self.tree, self.policy
+        return LinkedRows._make((*arrays, self.targets, given(self._weights), *shape))
+
+    @property
+    def _weights(self) -> Any:
+        """Weights at the places of their targets, wherever they lie; None if all are 1."""
+        inside = self.weighted and self._beside is None
+        return self.targets[self.word(1) :] if inside else self._beside
 
     @property
     def _entries(self) -> tuple[Any, ...]:
@@ -195,13 +225,14 @@ class LinkedStore(Blocks):
         return self._pieces(self._filled.items)
 
     def _pieces(self, lengths: U32) -> tuple[Any, ...]:
-        weights = EMPTY_U32 if self._weights is None else self._weights
-        shape = blocks_of(self.width, self.words, tree=self.tree)
-        return self._begins.items, lengths, self._targets, weights, *shape
+        shape = blocks_of(self.width, self.words, self.link, self.step, tree=self.tree)
+        return self._begins.items, lengths, self.targets, given(self._weights), *shape
 
     def _sort(self, chosen: U32) -> None:
         """Sort some rows where they lie."""
-        if len(chosen):
+        if len(chosen) == 0:
+            return
+        with self.attributes.moving(chosen):
             parallel.run(
                 kernels.sort_rows, self._threads_for(len(chosen)), np.zeros(1, np.int64),
                 self._rows, chosen, self._longest, self.dirty,
@@ -213,7 +244,8 @@ class LinkedStore(Blocks):
     def _item_bytes(self, *, wide: bool = False) -> int:
         if self._weights is None:
             return 4
-        return 12 if wide else 4 + int(self._weights.dtype.itemsize)
+        item = 12 if wide else 4 + int(self._weights.dtype.itemsize)
+        return self.word_bytes(item, self.entry)
 
     def _afford(self, blocks: int, *, wide: bool = False) -> None:
         """Raise a MemoryBudgetError if so many blocks are beyond the budget."""
@@ -229,9 +261,9 @@ class LinkedStore(Blocks):
             Growing(np.zeros(len(lengths), np.uint32)) for _ in range(3)
         )
         self._ascending = Growing(np.zeros(len(lengths), np.uint8))
-        self._targets, self._weights = EMPTY_U32, None
-        if rows.weights is not None:
-            self._weights = np.empty(0, rows.weights.dtype)
+        self.targets, self._beside = EMPTY_U32, None
+        if rows.weights is not None and (self.entry == 1 or rows.weights.dtype != np.uint32):
+            self._beside = np.empty(0, rows.weights.dtype)
         self.dirty = np.zeros(0, np.uint8)
         self.n_arcs = len(rows.targets)
         self._longest = int(blocks.max(initial=0))
@@ -241,7 +273,7 @@ class LinkedStore(Blocks):
 
     def _grow_pool(self, count: int) -> None:
         """Make the pool hold `count` blocks."""
-        held = len(self._targets) // self.words
+        held = len(self.targets) // self.words
         if count <= held:
             return
         size = count + count // 4
@@ -251,9 +283,9 @@ class LinkedStore(Blocks):
             grown[: len(array)] = array
             return grown
 
-        self._targets = longer(self._targets)
-        if self._weights is not None:
-            self._weights = longer(self._weights)
+        self.targets = longer(self.targets)
+        if self._beside is not None:
+            self._beside = longer(self._beside)
         if self.keeps_dirty:
             self.dirty = np.concatenate([self.dirty, np.ones(size - held, np.uint8)])
 
@@ -273,7 +305,7 @@ class VineStore(Vine, LinkedStore):
 class BalStore(Bal, LinkedStore):
     """Blocks in host memory, chained both ways; those written to are pushed to a replica.
 
-    `attributes` has the attributes of edges, which are pushed with their blocks, and of vertices.
+    Attributes of edges are pushed with their blocks.
 
     Parameters
     ----------
@@ -287,33 +319,23 @@ class BalStore(Bal, LinkedStore):
     ) -> None:  # fmt: skip
         self.device, self.replica = device, dict[Any, Any]()
         self.changed: list[U32] = []
-        self.attributes = Attributes(self)
         super().__init__(rows, threads, budget, **options)
 
     def commit(self, changes: ArcChanges, reserved: TakenBlocks) -> None:
         """Merge the changes into the touched rows."""
-        with self.attributes.moving(changes.rows):
-            super().commit(changes, reserved)
+        super().commit(changes, reserved)
         if self.device is not None:
             self.changed.append(changes.rows)
 
+    def wrote(self, rows: U32, places: I64) -> None:
+        """Mark what is to be pushed."""
+        self.dirty[places // self.words] = 1
+        self.changed.append(rows)
+
     def compact(self) -> None:
         """Fill the blocks anew in the order of the vertices, without gaps or free blocks."""
-        with self.attributes.moving(np.arange(len(self._live.items), dtype=np.uint32)):
-            super().compact()
+        super().compact()
         self.replica.clear()  # all rows have moved
-
-    @property
-    def _by_row(self) -> tuple[Growing[Any], ...]:
-        return *super()._by_row, *self.attributes.of_vertices.values()
-
-    def _sort(self, chosen: U32) -> None:
-        with self.attributes.moving(chosen):
-            super()._sort(chosen)
-
-    def _grow_pool(self, count: int) -> None:
-        super()._grow_pool(count)
-        self.attributes.hold()
 
     def push(self) -> dict[Any, Any]:
         """Send the rows and blocks changed since the last call to the device; return all there.
@@ -321,16 +343,16 @@ class BalStore(Bal, LinkedStore):
         `moved_bytes` counts what is sent. A replica that is too small is sent anew.
         """
         begins, ends, targets, weights, *_ = self.walked()
-        attributes, touched = self.attributes, np.zeros(len(begins), np.bool_)
+        touched = np.zeros(len(begins), np.bool_)
         for rows in self.changed:
             touched[rows] = True
         by_block: dict[Any, Any] = {
             "targets": targets,
             "weights": weights if self.weighted else None,
         }
-        by_block |= {("edges", name): array.items for name, array in attributes.of_edges.items()}
+        by_block |= {("edges", name): array for name, array in self.attributes.edges().items()}
         by_row: dict[Any, Any] = {"begins": begins, "lengths": ends - begins}
-        by_row |= {("vertices", name): each.items for name, each in attributes.of_vertices.items()}
+        by_row |= {("vertices", name): each for name, each in self.attributes.vertices().items()}
         parts = (
             (by_block, np.flatnonzero(self.dirty[: self.held_blocks]), (-1, self.words)),
             (by_row, np.flatnonzero(touched), (-1,)),

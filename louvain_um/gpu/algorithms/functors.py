@@ -85,10 +85,9 @@ def listed(rows: KernelRows, frontier: Any) -> KernelRows:
     """Return linked rows with the blocks of a frontier listed."""
     import cupy
 
-    words, links = rows.linked & 0xFFFF, rows.linked >> 16 & 0xF
     firsts = cupy.zeros(len(frontier) + 1, np.int64)
     lengths = rows.ends[frontier] - rows.begins[frontier]
-    firsts[1:] = cupy.cumsum(-(-lengths // (words - links)))
+    firsts[1:] = cupy.cumsum(-(-lengths // (rows.linked >> 32 & 0xFFFF)))
     count = int(firsts[-1])
     lists = firsts, cupy.empty(count, np.int64), cupy.empty(count, np.uint32)
     items = np.int64(len(frontier))

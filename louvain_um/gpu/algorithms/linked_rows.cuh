@@ -49,12 +49,13 @@ struct ListedRows : LinkedRows<W> {
 template <class W, class F>
 __device__ __forceinline__ void advance(const ListedRows<W>& rows, const u32* frontier, i64 items,
                                         const i64* before, F visit) {
-  const i64 width = Blocks(rows.linked).width, entries = rows.firsts[items] * width;
+  const Blocks blocks(rows.linked);
+  const i64 width = blocks.width, entries = rows.firsts[items] * width;
   for (i64 e = grid_thread(); e < entries; e += grid_threads()) {
     const i64 block = e / width, slot = e % width, i = rows.owners[block];
     const i64 k = (block - rows.firsts[i]) * width + slot;
     const u32 u = frontier[i];
-    if (k < rows.length(u)) visit(u, rows.places[block] + slot, before[i] + k);
+    if (k < rows.length(u)) visit(u, rows.places[block] + slot * blocks.step, before[i] + k);
   }
 }
 

@@ -7,7 +7,8 @@
 #include "batch.cuh"
 #include "chunks.cuh"
 
-// Free blocks, how many have ever been in use, and how many have been asked for.
+// Free blocks, or ids of removed vertices; how many have ever been in use, and how many have been
+// asked for.
 struct BlockQueue {
   ouroboros::FreeChunks free;
   u64 cut, asked;
@@ -32,6 +33,23 @@ struct Supply {
     return atomicExch(&queue->free.ring[(front + turn) & queue->free.mask], ouroboros::NONE);
   }
 };
+
+// Queues the ids of removed vertices, in their order, whatever that of the threads: vertices that come
+// depend on what has been removed alone. `back` is where the queue ended before.
+__global__ void BOUNDS give_ids(BlockQueue* queue, i64 back, i64 count, const u32* ids) {
+  for (i64 i = grid_thread(); i < count; i += grid_threads()) {
+    atomicExch(&queue->free.ring[(back + i) & queue->free.mask], ids[i]);
+    ouroboros::add_together(&queue->free.back, 1);
+    ouroboros::add_together(&queue->free.count, 1);
+  }
+}
+
+// Takes the ids that were queued first, for so many vertices.
+__global__ void BOUNDS take_ids(BlockQueue* queue, i64 count, i64 front, i64 cut, i64 asked,
+                                i64 wanted, u32* ids) {
+  const Supply supply = {queue, count, front, cut, asked};
+  for (i64 i = grid_thread(); i < wanted; i += grid_threads()) ids[i] = supply.take();
+}
 
 // A row and its changes; lengths are of entries, gaps included.
 struct Edited {
@@ -160,7 +178,7 @@ struct Chain {
       if (lane_index() == 0) {
         taken = supply.take();
         const i64 above = blocks.tree && reached > 1 ? walk.tree_block(reached / 2) : walk.block;
-        if (reached > 1) targets[above + blocks.width + (blocks.tree ? reached & 1 : 0)] = taken;
+        if (reached > 1) targets[above + blocks.link + (blocks.tree ? reached & 1 : 0)] = taken;
       }
       walk.block = (i64)__shfl_sync(FULL, taken, 0) * blocks.words;
       if (reached == 1) walk.root = walk.block;
@@ -174,12 +192,12 @@ struct Chain {
     if (blocks.tree) return;
     i64 block = walk.block;
     if (reached) {
-      const u32 next = targets[block + blocks.width];
-      targets[block + blocks.width] = NO_NEXT;
+      const u32 next = targets[block + blocks.link];
+      targets[block + blocks.link] = NO_NEXT;
       block = (i64)next * blocks.words;
     }
     for (u32 left = reached; left < held; ++left) {
-      const u32 next = targets[block + blocks.width];
+      const u32 next = targets[block + blocks.link];
       supply.queue->free.give(block / blocks.words);
       block = (i64)next * blocks.words;
     }
@@ -309,22 +327,22 @@ __device__ __forceinline__ void change_arc(Row& row, const Spot& spot, const Blo
       targets[place] = targets[spot.last];
       put_weight(weights, place, u64(weight_at(weights, spot.last)));
       if (--length % blocks.width == 0) {
-        if (length) targets[spot.before + 1] = NO_NEXT;
+        if (length) targets[blocks.link_behind(spot.before)] = NO_NEXT;
         supply.queue->free.give(spot.last / blocks.words);
       }
     }
   } else if (place < 0) {
-    place = spot.gap >= 0 ? spot.gap : spot.last + 1;
+    place = spot.gap >= 0 ? spot.gap : spot.last + blocks.step;
     if (spot.gap < 0 && length % blocks.width == 0) {
       const u32 block = supply.take();
       place = (i64)block * blocks.words;
       if (length)
-        targets[spot.last + 1] = block;
+        targets[blocks.link_behind(spot.last)] = block;
       else
         begin = place;
-      targets[place + blocks.width] = NO_NEXT;
+      targets[place + blocks.link] = NO_NEXT;
       for (u32 k = 1; blocks.policy == REFILLED && k < blocks.width; ++k, ++length)
-        targets[place + k] = GAP;
+        targets[place + k * blocks.step] = GAP;
     }
     length += spot.gap < 0;
     targets[place] = target;
@@ -396,7 +414,7 @@ __device__ __forceinline__ Row edit_alone(const Batch& b, const Edited& row, i64
       const u32 taken = supply.take();
       walk.block = (i64)taken * blocks.words;
       if (length)
-        targets[walk.tree_block(number / 2) + blocks.width + (number & 1)] = taken;
+        targets[walk.tree_block(number / 2) + blocks.link + (number & 1)] = taken;
       else
         walk.root = walk.block;
     }
@@ -452,19 +470,21 @@ __global__ void BOUNDS find_listed(i64 blocks, const u32* u, const u32* v, const
                                    const Row* spans, i64 linked, const i64* places,
                                    const u32* owners, const u32* targets, const W* weights,
                                    i64* found) {
-  const i64 width = Blocks(linked).width;
+  const i64 width = Blocks(linked).width, step = Blocks(linked).step;
   for (i64 e = grid_thread(); e < blocks * width; e += grid_threads()) {
-    const i64 block = e / width, slot = e % width, i = owners[block], at = places[block] + slot;
+    const i64 block = e / width, slot = e % width, i = owners[block];
+    const i64 at = places[block] + slot * step;
     if (targets[at] == v[i] && (block - firsts[i]) * width + slot < spans[u[i]].arcs())
       found[i] = weight_at(weights, at);
   }
 }
 
-// Lists the arcs of `count` rows, all of them or those of `ids`, as keys; row k's from offsets[k] on.
+// Lists the arcs of `count` rows, all of them or those of `ids`, as keys, and their weights, or `places`
+// if these are asked for; row k's from offsets[k] on.
 template <class W>
 __global__ void BOUNDS gather_linked(i64 count, const u32* ids, const i64* offsets,
                                      const Row* spans, i64 linked, const u32* targets,
-                                     const W* weights, u64* keys, W* to_weights) {
+                                     const W* weights, u64* keys, W* to_weights, i64* places) {
   for (i64 k = grid_thread() / WARP; k < count; k += grid_threads() / WARP) {
     const u64 v = ids ? ids[k] : k;
     i64 to = offsets[k];
@@ -474,7 +494,10 @@ __global__ void BOUNDS gather_linked(i64 count, const u32* ids, const i64* offse
       if (target != GAP) {
         const i64 at = to + __popc(there & lanes_below());
         keys[at] = v << 32 | target;
-        put_weight(to_weights, at, u64(weight_at(weights, place)));
+        if (places)
+          places[at] = place;
+        else
+          put_weight(to_weights, at, u64(weight_at(weights, place)));
       }
       to += __popc(there);
     });
@@ -505,20 +528,20 @@ __global__ void BOUNDS fill_linked(i64 n, const i64* offsets, const u32* from_ta
                                    const W* from_weights, const i64* firsts, i64 linked,
                                    u32* targets, W* weights, Row* spans, u32* live) {
   const Blocks blocks(linked);
-  const u32 lane = lane_index(), words = blocks.words, width = blocks.width;
+  const u32 lane = lane_index(), words = blocks.words, width = blocks.width, link = blocks.link;
   for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
     const i64 low = offsets[v], first = firsts[v], begin = first * words;
     const u32 length = offsets[v + 1] - low, held = firsts[v + 1] - first, room = held * width;
     for (u32 i = lane; i < room; i += WARP) {
-      const i64 to = begin + i64(i / width) * words + i % width;
+      const i64 to = begin + i64(i / width) * words + i % width * blocks.step;
       targets[to] = i < length ? from_targets[low + i] : GAP;
       if (i < length) put_weight(weights, to, u64(weight_at(from_weights, low + i)));
     }
     for (u32 k = 1 + lane; k <= held; k += WARP) {
       if (!blocks.tree)
-        targets[begin + i64(k - 1) * words + width] = k < held ? first + k : NO_NEXT;
+        targets[begin + i64(k - 1) * words + link] = k < held ? first + k : NO_NEXT;
       else if (k > 1)
-        targets[begin + i64(k / 2 - 1) * words + width + (k & 1)] = first + k - 1;
+        targets[begin + i64(k / 2 - 1) * words + link + (k & 1)] = first + k - 1;
     }
     if (lane) continue;
     spans[v] = {begin, begin + (blocks.policy == REFILLED ? room : length)};

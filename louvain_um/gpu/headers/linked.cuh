@@ -16,15 +16,20 @@
 #define REFILLED 1
 #define LAZY 2
 
-// A block has `width` entries and the numbers of blocks that follow: of the next one, or, in trees,
-// of two children. Block k of a row, from 1, hangs from block k / 2.
+// A block has `width` entries, whose targets are `step` words apart, and from word `link` on the
+// numbers of blocks that follow: of the next one, or, in trees, of two children. Block k of a row, from
+// 1, hangs from block k / 2.
 struct Blocks {
-  u32 words, width, policy;
+  u32 words, policy, step, width, link;
   bool tree;
 
   __device__ __forceinline__ explicit Blocks(i64 linked)
-      : words(linked & 0xFFFF), width(words - (linked >> 16 & 0xF)), policy(linked >> 20 & 0xF),
-        tree(linked >> 24 & 1) {}
+      : words(linked & 0xFFFF), policy(linked >> 20 & 0xF), step(linked >> 25 & 0xF),
+        width(linked >> 32 & 0xFFFF), link(linked >> 48), tree(linked >> 24 & 1) {}
+  // Returns where the link is of the block whose last entry is at a place.
+  __device__ __forceinline__ i64 link_behind(i64 last) const {
+    return last + link - (i64)(width - 1) * step;
+  }
   __device__ __forceinline__ u32 needed(u32 entries) const {
     return entries / width + (entries % width != 0);
   }
@@ -43,12 +48,12 @@ struct Walk {
   __device__ __forceinline__ i64 tree_block(u32 k) const {
     i64 at = root;
     for (int bit = 30 - __clz(k); bit >= 0; --bit)
-      at = (i64)targets[at + blocks.width + (k >> bit & 1)] * blocks.words;
+      at = (i64)targets[at + blocks.link + (k >> bit & 1)] * blocks.words;
     return at;
   }
   __device__ __forceinline__ void next() {
     ++number;
-    block = blocks.tree ? tree_block(number) : (i64)targets[block + blocks.width] * blocks.words;
+    block = blocks.tree ? tree_block(number) : (i64)targets[block + blocks.link] * blocks.words;
   }
   __device__ __forceinline__ void forward(u32 by) {
     slot += by;
@@ -59,7 +64,7 @@ struct Walk {
     }
     for (; slot >= blocks.width; slot -= blocks.width) next();
   }
-  __device__ __forceinline__ i64 entry() const { return block + slot; }
+  __device__ __forceinline__ i64 entry() const { return block + slot * blocks.step; }
 };
 
 // Returns where a target is in a row; -1 where it is not.
@@ -68,8 +73,8 @@ __device__ __forceinline__ i64 find_linked(const u32* targets, const Row& row, i
   Walk walk(targets, Blocks(linked), row.low);
   const i64 width = walk.blocks.width;
   for (i64 left = row.arcs(); left > 0; left -= width) {
-    for (u32 k = 0; k < width && k < left; ++k)
-      if (targets[walk.block + k] == target) return walk.block + k;
+    for (walk.slot = 0; walk.slot < width && walk.slot < left; ++walk.slot)
+      if (targets[walk.entry()] == target) return walk.entry();
     if (left > width) walk.next();
   }
   return -1;

@@ -152,6 +152,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             "lay_out_rows": NO_TEMPLATE,
         },
         "linked": {
+            **dict.fromkeys(("give_ids", "take_ids", "list_rows"), NO_TEMPLATE),
             **dict.fromkeys(
                 (
                     "count_blocks",
@@ -164,7 +165,6 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 ),
                 ANY_WEIGHTS,
             ),
-            "list_rows": NO_TEMPLATE,
         },
         "queued": dict.fromkeys(("take_pages", "free_pages", "place_rows"), HEAPS),
         "follow": {

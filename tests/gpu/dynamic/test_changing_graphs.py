@@ -31,10 +31,15 @@ from tests.gpu_emulated.emulated_device import Emulated, on_device
 CHAINED = ("bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=3")
 PUBLISHED = "vine:block=3:worker=thread:query=entries"
 UPDATES = ("pages:update=thread", "pages:update=block:order=sorted", "bump:update=warp")
-OPTIONS = (
-    *CHAINED, *UPDATES, PUBLISHED, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536",
+LAYOUTS = (
+    "pages:layout=aos:ids=queue", "pages:layout=soa:update=warp", "pages:edges=semantic",
+    "pages:layout=soa:edges=semantic:order=sorted", "pages:layout=aos:edges=semantic:page=32",
+    "pages:layout=aos:edges=semantic:update=thread",
 )  # fmt: skip
-LINKED = (*CHAINED, "bump", "pages", "vine", "bal", "bal:block=2")
+OPTIONS = (
+    *CHAINED, *UPDATES, *LAYOUTS, PUBLISHED, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536",
+)  # fmt: skip
+LINKED = (*CHAINED, *LAYOUTS, "bump", "pages", "vine", "bal", "bal:block=2")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from louvain_um.cpu.dynamic.linked import DENSE
 from louvain_um.dynamic.memory import VERTEX_BYTES
+from louvain_um.dynamic.stores.attributes import Attributes
 from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine
 from louvain_um.dynamic.stores.free_blocks import held_for
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
@@ -22,6 +23,7 @@ from louvain_um.placement.hardware import THREADS
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
+    from louvain_um.gpu.dynamic.pool import Pool
 
 NONE: Final = 0xFFFFFFFF
 """No block, and no target."""
@@ -40,6 +42,69 @@ QUEUE: Final = np.dtype(
 """`BlockQueue` of linked.cu."""
 
 
+class DeviceQueue:
+    """Numbers in a ring on a device, first in, first out: free blocks, or ids of removed vertices.
+
+    Parameters
+    ----------
+    device : louvain_um.gpu.dynamic.pool.Device
+    places : int
+        Numbers that it has room for at least.
+    cut : int, optional
+        Numbers that have ever been in use, of which threads take further ones if it is empty.
+    """
+
+    def __init__(self, device: Any, places: int, cut: int = 0) -> None:
+        self.device = device
+        self._begin(places, cut, device.xp.zeros(0, np.uint32))
+
+    def reserve(self, places: int) -> None:
+        """Have room for so many numbers."""
+        if places > len(self.ring):
+            self._begin(places, int(self.state()["cut"]), self.free())
+
+    def state(self) -> Any:
+        """Return a copy of the counters; waits for kernels."""
+        return self.device.read(self.counters).view(QUEUE)[0].copy()
+
+    def free(self) -> Any:
+        """Return the numbers in the queue."""
+        state = self.state()
+        places = int(state["front"]) + self.device.xp.arange(int(state["count"]))
+        return self.ring[places & (len(self.ring) - 1)]
+
+    def supply(self) -> tuple[Any, ...]:
+        """Return the queue and what it holds now, as kernels take them."""
+        state = self.state()
+        return self.counters, *(np.int64(state[key]) for key in ("count", "front", "cut", "asked"))
+
+    def extend(self, items: U32) -> None:
+        """Append items, for which there is room."""
+        back, count = np.int64(self.state()["back"]), np.int64(len(items))
+        there = self.device.xp.asarray(items)
+        self.device.launch("linked", "give_ids", "", len(items), self.counters, back, count, there)
+
+    def pop(self, count: int) -> U32:
+        """Take the first items, in any order."""
+        taken = self.device.xp.empty(count, np.uint32)
+        self.device.launch(
+            "linked", "take_ids", "", count, *self.supply(), np.int64(count), taken
+        )  # fmt: skip
+        items: U32 = self.device.get(taken)
+        return items
+
+    def _begin(self, places: int, cut: int, free: Any) -> None:
+        """Make a ring for so many numbers, of which some are free."""
+        xp = self.device.xp
+        ring = xp.full(1 << max(places - 1, 0).bit_length(), NONE, np.uint32)
+        ring[: len(free)] = free
+        state = np.zeros(1, QUEUE)
+        state["count"] = state["back"] = len(free)
+        state["ring"], state["mask"] = self.device.address(ring), len(ring) - 1
+        state["cut"] = cut
+        self.ring, self.counters = ring, xp.asarray(state.view(np.uint8))
+
+
 class DeviceLinked(Blocks, DeviceStore):
     """Rows in linked blocks on a device; where these lie depends on how threads met at the queue.
 
@@ -49,29 +114,37 @@ class DeviceLinked(Blocks, DeviceStore):
     Attributes
     ----------
     width : int
-        Targets in a block.
-    ring, queue : array
-        Numbers of free blocks, and the counters of the queue.
+        Entries in a block.
+    queue, ids : DeviceQueue
+        Free blocks, and ids of removed vertices.
     """
 
     paged: ClassVar[bool] = False
     chained: ClassVar[bool] = True
     on_device_alone: ClassVar[bool] = True
-    ring: Any = np.zeros(0, np.uint32)
-    queue: Any
+    queue: Any = None
+    ids: DeviceQueue | None = None
 
     def __init__(self, rows: Compressed, *arguments: Any, **options: Any) -> None:
         placed = {name: options.pop(name) for name in ("share", "device") if name in options}
         held = int(np.count_nonzero(np.diff(rows.offsets)))
-        self._begin(len(rows.targets), held, options)
+        self._begin(len(rows.targets), held, options, 4 if rows.weights is None else 8)
         super().__init__(rows, *arguments, **placed)
+
+    def _load(self, rows: Compressed) -> None:
+        self.attributes = Attributes(self, self.options)
+        if self.options.get("ids") == "queue":
+            self.ids = DeviceQueue(self.device, len(rows.offsets) - 1)
+        super()._load(rows)
 
     @classmethod
     def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        width = cls.block_width(rows.arcs, rows.held, options)
+        width = cls.block_width(rows.arcs, rows.held, options, cls.entry_words(options, item))
         used = rows.total(-(-rows.lengths // width))
         row_bytes = cls._bytes_of_rows(rows.vertices) + 4 * cls._queued(used)
+        if options.get("ids") == "queue":
+            row_bytes += 4 << max(rows.vertices - 1, 0).bit_length()
         return cls.block_bytes(rows, item, options), row_bytes
 
     @classmethod
@@ -98,7 +171,18 @@ class DeviceLinked(Blocks, DeviceStore):
     @property
     def row_bytes(self) -> int:
         """Bytes of what finds the rows, and of the queue."""
-        return self._bytes_of_rows(len(self.alive)) + int(self.ring.nbytes)
+        rings = sum(int(queue.ring.nbytes) for queue in (self.queue, self.ids) if queue)
+        return self._bytes_of_rows(self.n_rows) + rings
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.alive)
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the arcs themselves."""
+        return self.entry * super().live_bytes
 
     def reserve(self, changes: DeviceChanges) -> RebuiltOnDevice | None:
         """Have as many blocks, free or at the end of the pool, as rows may take."""
@@ -107,17 +191,19 @@ class DeviceLinked(Blocks, DeviceStore):
             return None
         if self.weights is not None and counts["heaviest"] >= NARROW:
             self._widen(batch)
-        state, width = self._state(), self.width
+        state, width = self.queue.state(), self.width
         held, counted = self.held_blocks, self._count_blocks(changes)
         counts["taken"] = counted["taken"]
         if int(state["cut"]) == 0:  # the first edges decide how wide blocks are
-            self.width = self.block_width(counts["gained"], counted["given"], self.options)
+            self.width = self.block_width(
+                counts["gained"], counted["given"], self.options, self.entry
+            )
             held = self.held_blocks if "reserve" in self.options else held
             counts["taken"] = self._count_blocks(changes)["taken"] - counted["taken"]
         used = int(state["cut"]) + max(0, counts["taken"] - int(state["count"]))
         held = self._held_for(held, used) if counts["taken"] else held
         try:
-            self._have(state, used, held)
+            self._have(used, held)
         except BaseException:
             self.width = width
             raise
@@ -126,9 +212,11 @@ class DeviceLinked(Blocks, DeviceStore):
 
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs, if the records that are held for them fit the budget."""
-        n = len(self.alive)
+        n = self.n_rows
         more = self._bytes_of_rows(n + count) - self._bytes_of_rows(n)
         afford(self.budget, self.held_bytes, self.row_bytes + more)
+        if self.ids is not None:
+            self.ids.reserve(n + count)
         super().add_vertices(count)
 
     def find_there(self, u: Any, v: Any) -> Any:
@@ -152,6 +240,27 @@ class DeviceLinked(Blocks, DeviceStore):
             )  # fmt: skip
         return found
 
+    def commit(self, changes: DeviceChanges, reserved: RebuiltOnDevice | None) -> None:
+        """Merge the changes into the touched rows; fill `changes`."""
+        if changes.batch is None:
+            return
+        scratch = changes.held[-1]
+        begin = changes.batch.value("rows") - self.device.address(scratch)
+        rows = scratch[begin : begin + 4 * changes.counts["rows"]].view(np.uint32)
+        with self.attributes.moving(rows):
+            super().commit(changes, reserved)
+
+    def compact(self) -> None:
+        """Fill the blocks anew in the order of the vertices, without gaps or free blocks."""
+        with self.attributes.moving(self.xp.arange(self.n_rows, dtype=np.uint32)):
+            super().compact()
+
+    def placed(self, rows: Any) -> tuple[Any, Any]:
+        """Return the arcs of some rows as ascending keys, and their places."""
+        _, keys, places = self._gathered(rows, places=True)
+        order = self.xp.argsort(keys)
+        return keys[order], places[order]
+
     def walked(self) -> tuple[Any, Any, Any, Any, int]:
         """Return begins, ends, targets, weights and linking of ascending rows where they lie."""
         self._sort()
@@ -174,22 +283,20 @@ class DeviceLinked(Blocks, DeviceStore):
         begins, ends = self.device.get(self.spans).reshape(-1, 2).T
         entries, live = ends - begins, self.device.get(self._lengths())
         assert int(live.sum()) == self.n_arcs, "the rows do not add up to the arcs"
-        state = self._state()
-        cut, count, front = (int(state[name]) for name in ("cut", "count", "front"))
+        cut, free = int(self.queue.state()["cut"]), self.device.get(self.queue.free())
         assert cut <= self.held_blocks, "rows have more blocks than there are"
         words = self.device.get(self.targets[: self.frontier]).reshape(-1, self.words)
-        places = (front + np.arange(count)) & (len(self.ring) - 1)
-        seen = [self.device.get(self.ring)[places].astype(np.int64)]
+        seen = [free.astype(np.int64)]
         held, arcs = -(-entries // self.width), np.zeros_like(entries)
         rows = np.flatnonzero(entries)
         number, block = np.ones_like(rows), begins[rows] // self.words
         while len(rows):
             seen.append(block)
-            filled = words[block, : self.width] != NONE
+            filled = words[block][:, np.arange(self.width) * self.step] != NONE
             left = entries[rows] - (number - 1) * self.width
             np.add.at(arcs, rows, (filled & (np.arange(self.width) < left[:, None])).sum(axis=1))
             sides = np.arange(2 if self.tree else 1)
-            following = words[block][:, self.width + sides].astype(np.int64)
+            following = words[block][:, self.link + sides].astype(np.int64)
             if not self.tree:
                 assert (following[number == held[rows], 0] == NONE).all(), "a chain does not end"
             number = ((2 * number if self.tree else number + 1)[:, None] + sides).ravel()
@@ -199,8 +306,8 @@ class DeviceLinked(Blocks, DeviceStore):
         assert np.array_equal(arcs, live), "a row has another number of arcs"
         blocks = np.sort(np.concatenate(seen))
         assert np.array_equal(blocks, np.arange(cut)), "blocks are lost, or in two rows"
-        rest = np.delete(self.device.get(self.ring), places)
-        assert (rest == NONE).all(), "the queue has a number too many"
+        queued = self.device.get(self.queue.ring)
+        assert (queued != NONE).sum() == len(free), "the queue has a number too many"
 
     def _begun(self, used: int) -> int:
         """Return the blocks to hold with so many in use; of a new store, those of `reserve`."""
@@ -214,15 +321,12 @@ class DeviceLinked(Blocks, DeviceStore):
         """Return the blocks to hold with so many in use."""
         return held_for(held, used) if self.blocks_begun(0, self.options) else max(held, used)
 
-    def _have(self, state: Any, used: int, held: int) -> None:
+    def _have(self, used: int, held: int) -> None:
         """Have room for so many blocks, and for numbers of those that are freed."""
-        short = self._queued(used) > len(self.ring)
-        ring = 4 * self._queued(used) * short  # in addition to the one in use
+        queued = self._queued(used)
+        ring = 4 * queued * (queued > len(self.queue.ring))  # in addition to the one in use
         self._grow_pool(held * self.words, -(-ring // self._bytes(1)))
-        if short:
-            count, front = int(state["count"]), int(state["front"])
-            places = (front + self.xp.arange(count)) & (len(self.ring) - 1)
-            self._begin_queue(int(state["cut"]), used, self.ring[places])
+        self.queue.reserve(queued)
 
     def _count_blocks(self, changes: DeviceChanges) -> dict[str, int]:
         """Add the blocks that rows need to `taken`, and the rows that get longer to `given`."""
@@ -244,17 +348,17 @@ class DeviceLinked(Blocks, DeviceStore):
             lanes = 1 if self.options.get("worker") == "thread" else 32
             self._edit("edit_linked", lanes * rows, batch, lanes, rows)
         self.n_arcs += gained
-        self.frontier = self._held_for(self.held_blocks, int(self._state()["cut"])) * self.words
+        cut = int(self.queue.state()["cut"])
+        self.frontier = self._held_for(self.held_blocks, cut) * self.words
         if self.options.get("order") == "sorted":
             self._sort()
 
     def _edit(self, kernel: str, items: int, batch: Any, *how: int) -> None:
         """Launch a kernel that carries a batch out, or a part of it."""
-        state = self._state()
-        numbers = *(state[name] for name in ("count", "front", "cut", "asked")), *how
         self.device.launch(
-            "linked", kernel, self.types, items, batch, np.int64(self.linked), self.queue,
-            *map(np.int64, numbers), self.targets, self.weights, self.spans, self.ascending,
+            "linked", kernel, self.types, items, batch, np.int64(self.linked),
+            *self.queue.supply(), *map(np.int64, how), self.targets, self.weights, self.spans,
+            self.ascending,
         )  # fmt: skip
 
     def _sort(self) -> None:
@@ -262,12 +366,14 @@ class DeviceLinked(Blocks, DeviceStore):
         ids = self.xp.flatnonzero(self.ascending == 0).astype(np.uint32)
         if not len(ids):
             return
-        offsets, keys, weights = self._gathered(ids)
-        keys, weights = self._sorted(keys, weights)
-        self.device.launch(
-            "linked", "order_linked", self.types, 32 * len(ids), np.int64(len(ids)), ids, offsets,
-            self.spans, np.int64(self.linked), keys, weights, self.targets, self.weights,
-        )  # fmt: skip
+        with self.attributes.moving(ids):
+            offsets, keys, weights = self._gathered(ids)
+            keys, weights = self._sorted(keys, weights)
+            self.device.launch(
+                "linked", "order_linked", self.types, 32 * len(ids), np.int64(len(ids)), ids,
+                offsets, self.spans, np.int64(self.linked), keys, weights, self.targets,
+                self.weights,
+            )  # fmt: skip
         self.ascending[ids] = 1
 
     def _sorted(self, keys: Any, weights: Any) -> tuple[Any, Any]:
@@ -322,45 +428,45 @@ class DeviceLinked(Blocks, DeviceStore):
             pool=pool, frontier=places, live=live,
         )  # fmt: skip
 
-    def _gathered(self, ids: Any) -> tuple[Any, Any, Any]:
-        """Return offsets, keys and weights of some rows, or of all, as they lie."""
+    def _gathered(self, ids: Any, *, places: bool = False) -> tuple[Any, Any, Any]:
+        """Return offsets, keys and weights, or places, of some rows, or of all, as they lie."""
         xp, lengths = self.xp, self._lengths()
         offsets = self._prefix(lengths if ids is None else lengths[ids])
         keys = xp.empty(int(offsets[-1]), np.uint64)
+        at = xp.empty(len(keys), np.int64) if places else None
         weights = None if self.weights is None else xp.empty(len(keys), self.weights.dtype)
         count = len(offsets) - 1
         if count:
             self.device.launch(
                 "linked", "gather_linked", self.types, 32 * count, np.int64(count), ids,
                 offsets, self.spans, np.int64(self.linked), self.targets, self.weights, keys,
-                weights,
+                weights, at,
             )  # fmt: skip
-        return offsets, keys, weights
+        return offsets, keys, at if places else weights
 
     def _take(self, built: RebuiltOnDevice, gained: int) -> None:
         """Replace the store's arrays; no block is in the queue then."""
         arcs = built.spans[1::2] - built.spans[0::2] if built.live is None else built.live
         used = int((-(-arcs.astype(np.int64) // self.width)).sum())
         ascending = self.xp.ones(len(arcs), np.uint8)  # for these memory may lack
-        self._begin_queue(used, used, self.xp.zeros(0, np.uint32))
+        self.queue = DeviceQueue(self.device, self._queued(used), used)
         super()._take(built, gained)
         self.ascending = ascending
         super().add_vertices(0)
 
-    def _state(self) -> Any:
-        """Return a copy of the queue's counters; waits for kernels."""
-        return self.device.read(self.queue).view(QUEUE)[0].copy()
+    def _bytes(self, arcs: int, weights: Any = None) -> int:
+        return arcs * self.word_bytes(super()._bytes(1, weights), self.entry)
 
-    def _begin_queue(self, cut: int, blocks: int, free: Any) -> None:
-        """Make a queue with room for so many blocks, of which some are free."""
-        xp = self.xp
-        ring = xp.full(self._queued(blocks), NONE, np.uint32)
-        ring[: len(free)] = free
-        state = np.zeros(1, QUEUE)
-        state["count"] = state["back"] = len(free)
-        state["ring"], state["mask"] = self.device.address(ring), len(ring) - 1
-        state["cut"] = cut
-        self.ring, self.queue = ring, xp.asarray(state.view(np.uint8))
+    def _new_pool(self, places: int, weights: Any, here: int | None = None) -> Pool:
+        """Return another pool; weights of 32 bits have no array of their own if in blocks."""
+        inside = self.entry > 1 and weights is not None and np.dtype(weights).itemsize == 4
+        return super()._new_pool(places, None if inside else weights, here)
+
+    def _arrays(self, pool: Pool) -> tuple[Any, Any]:
+        """Return targets and weights of a pool."""
+        targets, weights = super()._arrays(pool)
+        inside = self.weights is not None and weights is None
+        return targets, targets[self.word(1) :] if inside else weights
 
 
 STORES: Final = {

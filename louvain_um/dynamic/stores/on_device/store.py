@@ -414,7 +414,8 @@ class DeviceStore(ABC):
         targets, weights = wide.arrays
         # By kernels: CUDA's own copies stop where the host's memory begins.
         self.xp.add(self.targets[: self.frontier], 0, out=targets[: self.frontier])
-        self.xp.add(self.weights[: self.frontier], 0, out=weights[: self.frontier])
+        narrow = self.weights[: self.frontier]
+        self.xp.add(narrow, 0, out=weights[: len(narrow)])
         self.pool, self.spare = wide, None
         self.targets, self.weights = targets, weights
         batch.set(targets=self.device.address(targets), weights=self.device.address(weights))
