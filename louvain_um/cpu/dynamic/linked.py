@@ -246,8 +246,8 @@ def sort_rows(t, threads, claimed, rows, chosen, most, dirty):
 
 
 @kernel()
-def gather(entries, vertices, to, out, out_weights):
-    """Copy the entries of some rows, gaps left out, from `to` on."""
+def gather(entries, vertices, to, out, out_weights, places):
+    """Copy the entries of some rows, gaps left out, from `to` on, and tell where they are."""
     targets, weights = entries[2], entries[3]
     for i in range(len(vertices)):
         at, piece = to[i], entries_of(entries, vertices[i])
@@ -257,6 +257,8 @@ def gather(entries, vertices, to, out, out_weights):
                     out[at] = targets[arc]
                     if len(out_weights):
                         out_weights[at] = weights[arc]
+                    if len(places):
+                        places[at] = arc
                     at += 1
             piece = after(entries, piece)
 

@@ -26,7 +26,7 @@ STORES: Final = {
 }
 """Every store with what it is."""
 
-MODULES: Final = dict.fromkeys(("bump", "pages", "vine", "bal"), "linked")
+MODULES: Final = {"csr": "rows"} | dict.fromkeys(("bump", "pages", "vine", "bal"), "linked")
 """Modules of stores that are not named like the store, up to a dash."""
 
 DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
@@ -84,14 +84,8 @@ def store_class(store: str, device: str = "cpu") -> Any:
     Parameters
     ----------
     store : str
-        A name of `STORES`, and options of it (`OPTIONS`) behind colons: ``"pages:page=128"``.
-        `page` is the bytes of a page or block, of Ouroboros those of the smallest, and `chunk`
-        those of a chunk; `block` is the targets in a block, `order` whether pages are sorted after
-        each batch, `update` who edits rows on a GPU: a warp for each vertex, or a thread, warp or
-        block for each arc, which locks its row; `ahead` the blocks in reserve at the beginning, in
-        percent of those in use, `reserve` the share of a GPU's free memory, or of `device_budget`,
-        that all blocks take then, in percent; plans leave it out. `worker` is what edits a row of
-        `vine` on a GPU, `query` whether a thread searches for a pair or looks at an entry.
+        A name of `STORES`, and options of it (`OPTIONS`) behind colons: ``"pages:page=128"``; the
+        guide to stores says what they mean.
     device : str
 
     Raises
@@ -143,5 +137,5 @@ def _on_device(name: str, device: str) -> Any:
 def device_store(name: str) -> Any:
     """Return the class of a store on devices; it takes `DeviceChanges`, not `ArcChanges`."""
     name = name.partition(":")[0]
-    where = ({"csr": "rows"} | MODULES).get(name, name.partition("-")[0])
+    where = MODULES.get(name, name.partition("-")[0])
     return import_module(f"louvain_um.dynamic.stores.on_device.{where}").STORES[name]

@@ -45,7 +45,7 @@ class Attributes:
     def edges(self) -> dict[str, Any]:
         """Return the attributes of edges, by place."""
         inside: dict[str, Any] = self._store.in_blocks()
-        return inside | self._held(self._of_edges, self._store.n_places)
+        return inside | self._held(self._of_edges, len(self._store.targets))
 
     def vertices(self) -> dict[str, Any]:
         """Return the attributes of vertices."""
@@ -104,7 +104,7 @@ class Attributes:
         if dtype.kind != "f" and not np.array_equal(fitting, given):
             raise GraphError(f"values of {name!r} must fit its type, {dtype}")
         if name not in held:
-            own[name] = held[name] = xp.zeros(n if v is None else store.n_places, dtype)
+            own[name] = held[name] = xp.zeros(n if v is None else len(store.targets), dtype)
         held[name][places] = xp.asarray(fitting)
         store.wrote(rows, places if v is not None else places[:0])
 
@@ -124,11 +124,8 @@ class Attributes:
             batch.
         """
         if device and hasattr(self._store, "push"):
-            there = self._store.push()
-            keys = (
-                *(("edges", name) for name in self._of_edges),
-                *(("vertices", name) for name in self._of_vertices),
-            )
+            there, keys = self._store.push(), [("edges", name) for name in self._of_edges]
+            keys += [("vertices", name) for name in self._of_vertices]
             return [there[key].ravel() for key in keys]
         self._store.walked()  # which sorts rows
         return [*self.edges().values(), *self.vertices().values()]
@@ -140,11 +137,8 @@ class Attributes:
             yield
             return
         keys, places = self._store.placed(rows)
-        none = self._store.xp.zeros(1, np.uint8)
-        values = {
-            name: self._store.xp.concatenate([array[places], none.astype(array.dtype)])
-            for name, array in self.edges().items()
-        }
+        xp, held = self._store.xp, self.edges().items()
+        values = {name: xp.append(array[places], xp.zeros(1, array.dtype)) for name, array in held}
         self._moving = True
         try:
             yield

@@ -11,12 +11,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from louvain_um.cpu.dynamic.linked import DENSE, LAZY, REFILLED
-from louvain_um.dynamic.stores.free_blocks import (
-    LEAST,
-    FreeBlocks,
-    Preallocated,
-    Stack,
-)
+from louvain_um.dynamic.stores.free_blocks import LEAST, FreeBlocks, Preallocated
 from louvain_um.dynamic.stores.store import RowLengths
 
 SEMANTIC: Final = "type", "timestamp1", "timestamp2"
@@ -42,6 +37,8 @@ class Blocks:
     doubles: ClassVar[bool] = False
     """Whether the records of vertices are a power of two, twice as many once they are too few."""
     keeps_dirty: ClassVar[bool] = False
+    stacked: ClassVar[bool] = False
+    """Whether blocks freed last are used first."""
 
     targets: Any
     """The words of all blocks."""
@@ -88,11 +85,6 @@ class Blocks:
         first = self.entry - len(SEMANTIC)
         return {name: self.targets[self.word(k) :] for k, name in enumerate(SEMANTIC, first)}
 
-    @property
-    def n_places(self) -> int:
-        """Number of places of the pool."""
-        return len(self.targets)
-
     def wrote(self, rows: Any, places: Any) -> None:
         """Note that attributes of some vertices, or of the edges at some places, were written."""
 
@@ -127,7 +119,7 @@ class Blocks:
     @classmethod
     def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
         """Return the free blocks at the beginning, with so many in use."""
-        return FreeBlocks(used)
+        return FreeBlocks(used, stacked=cls.stacked)
 
     @classmethod
     def records(cls, vertices: int) -> int:
@@ -212,13 +204,9 @@ class Bal(Blocks):
     links: ClassVar[int] = 2
     vertex_bytes: ClassVar[int] = 16
     keeps_dirty: ClassVar[bool] = True
+    stacked: ClassVar[bool] = True
 
     @classmethod
     def block_width(cls, arcs: int, rows: int, options: dict[str, Any], entry: int) -> int:
         """Return eight, or what `block` says."""
         return int(options.get("block", 8))
-
-    @classmethod
-    def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
-        """Return a stack without blocks."""
-        return Stack(used)

@@ -1,4 +1,4 @@
-"""What the stores of contiguous ascending rows share: `csr`, and in pages `rows` and `ouro`."""
+"""What the stores of contiguous ascending rows share: `rows`, `csr` and `ouro`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,15 @@ SMALL = 1 << 11
 """Items below which a second thread costs more than it saves."""
 
 
-class ContiguousRows:
-    """Rows ``targets[begins[v]:ends[v]]`` with weights at the same places."""
+class PagedRows:
+    """Rows ``targets[begins[v]:ends[v]]``, each in a page, with weights at the same places."""
 
+    classes: NDArray[np.uint8]
+    capacities: NDArray[np.int64]
+    """Arcs that a page of each class holds."""
+    _begins: Growing[np.int64]
+    _ends: Growing[np.int64]
+    _classes: Growing[np.uint8]
     begins: I64
     ends: I64
     targets: U32
@@ -110,17 +116,6 @@ class ContiguousRows:
         fault = kernels.first_disorder(self.rows(), len(self.begins))
         assert fault < 0, f"row {fault} does not ascend"
 
-
-class PagedRows(ContiguousRows):
-    """Contiguous rows, each in a page of a size class."""
-
-    classes: NDArray[np.uint8]
-    capacities: NDArray[np.int64]
-    """Arcs that a page of each class holds."""
-    _begins: Growing[np.int64]
-    _ends: Growing[np.int64]
-    _classes: Growing[np.uint8]
-
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
         arrays = self._by_row
@@ -166,6 +161,14 @@ class PagedRows(ContiguousRows):
         self.classes[changes.rows[moving]] = places.wanted[moving]
         self.n_arcs += changes.arcs
         self.moved_bytes += self.item_bytes(self.weights) * int(places.lengths[moving].sum())
+
+    def _pages(self) -> tuple[I64, I64]:
+        """Return where the pages of rows begin, and their capacities, which hold the rows."""
+        paged = self.classes != NO_PAGE
+        assert (self.ends[~paged] == self.begins[~paged]).all(), "a row without a page has arcs"
+        begins, capacities = self.begins[paged], self.capacities[self.classes[paged]]
+        assert (self.ends[paged] - begins <= capacities).all(), "a row is too long"
+        return begins, capacities
 
     def _hold(self, begins: I64, ends: I64, classes: NDArray[np.uint8]) -> None:
         """Begin anew with these pages of rows."""

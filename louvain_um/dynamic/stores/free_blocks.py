@@ -55,10 +55,10 @@ class Queue:
 
 
 class FreeBlocks:
-    """Blocks that were freed, first in, first out, before those that were never used."""
+    """Blocks that were freed, the last ones first if `stacked`, then those that were never used."""
 
-    def __init__(self, used: int) -> None:
-        self.queue, self.frontier = Queue(), used
+    def __init__(self, used: int, *, stacked: bool = False) -> None:
+        self.queue, self.frontier, self.stacked = Queue(), used, stacked
 
     def held_with(self, count: int) -> int:
         """Return the blocks that will be held once `count` more are in use."""
@@ -66,40 +66,24 @@ class FreeBlocks:
 
     def first(self, count: int) -> U32:
         """Return free blocks without taking them yet; the pool reaches beyond them."""
-        again = self.again(min(count, len(self.queue)))
-        fresh = self.frontier + np.arange(count - len(again))
+        freed = min(count, len(self.queue))
+        again = self.queue.last(freed)[::-1] if self.stacked else self.queue.peek(freed)
+        fresh = self.frontier + np.arange(count - freed)
         return np.concatenate([again, fresh.astype(np.uint32)])
 
     def exchange(self, taken: int, freed: U32) -> None:
         """Take the blocks that `first` returned; give back those that a batch freed."""
         again = min(taken, len(self.queue))
         self.frontier += taken - again
-        self.drop(again)
+        if self.stacked:
+            self.queue.back -= again
+        else:
+            self.queue.front += again
         self.queue.extend(freed)
 
     def all(self) -> U32:
         """Return all free blocks."""
         return self.queue.peek(len(self.queue))
-
-    def again(self, count: int) -> U32:
-        """Return the freed blocks that come next."""
-        return self.queue.peek(count)
-
-    def drop(self, count: int) -> None:
-        """Take them."""
-        self.queue.pop(count)
-
-
-class Stack(FreeBlocks):
-    """Blocks that were freed, last in, first out, before those that were never used."""
-
-    def again(self, count: int) -> U32:
-        """Return the freed blocks that come next."""
-        return self.queue.last(count)[::-1]
-
-    def drop(self, count: int) -> None:
-        """Take them."""
-        self.queue.back -= count
 
 
 def held_for(held: int, used: int) -> int:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import linked as kernels
 from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, TakenBlocks
 from louvain_um.cpu.walk import blocks_of
-from louvain_um.dynamic.stores.attributes import Attributes
+from louvain_um.dynamic.stores.attributes import HIGH, Attributes
 from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, Pages, Vine
 from louvain_um.dynamic.stores.free_blocks import FreeBlocks, Queue
 from louvain_um.dynamic.stores.store import (
+    EMPTY_I64,
     EMPTY_U32,
     I64,
     NARROW,
@@ -25,6 +25,7 @@ from louvain_um.dynamic.stores.store import (
     RowLengths,
     afford,
     given,
+    longer,
     offsets_of,
 )
 from louvain_um.errors import OptionError
@@ -49,7 +50,7 @@ class LinkedStore(Blocks):
             raise OptionError("store", self.name, remedy, problem=f"{self.name} is on the CPU")
         self.threads, self.budget = threads, budget
         self.weighted = rows.weights is not None
-        self.moved_bytes, self._numbers = 0, np.zeros(0, np.int64)
+        self.moved_bytes = 0
         held = int(np.count_nonzero(np.diff(rows.offsets)))
         self._begin(len(rows.targets), held, options, 8 if self.weighted else 4)
         self.attributes = Attributes(self, options)
@@ -118,23 +119,16 @@ class LinkedStore(Blocks):
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
-        lengths = self._live.items[ids].astype(np.int64)
-        offsets = offsets_of(lengths)
-        targets = np.empty(int(offsets[-1]), np.uint32)
-        kernels.gather(self._entries, ids, offsets, targets, given(None))
-        return np.repeat(ids, lengths), targets
+        keys, _ = self.placed(ids)
+        return (keys >> HIGH).astype(np.uint32), keys.astype(np.uint32)
 
     def placed(self, rows: U32) -> tuple[Any, I64]:
         """Return the arcs of some rows as ascending keys, and their places."""
-        begins, lengths, targets, _, *shape = self._entries
-        if len(self._numbers) != len(targets):
-            self._numbers = np.arange(len(targets))
         counts = self._live.items[rows].astype(np.int64)
         offsets = offsets_of(counts)
         found, places = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.int64)
-        entries = begins, lengths, targets, self._numbers, *shape
-        kernels.gather(entries, rows, offsets, found, places)
-        keys = np.repeat(rows, counts).astype(np.uint64) << np.uint64(32) | found
+        kernels.gather(self._entries, rows, offsets, found, given(None), places)
+        keys = np.repeat(rows, counts).astype(np.uint64) << HIGH | found
         order = np.argsort(keys)
         return keys[order], places[order]
 
@@ -154,7 +148,9 @@ class LinkedStore(Blocks):
         weights = None if self._weights is None else np.empty(self.n_arcs, self._weights.dtype)
         every = np.arange(len(self._live.items), dtype=np.uint32)
         self.walked()
-        kernels.gather(self._pieces(self._live.items), every, offsets, targets, given(weights))
+        kernels.gather(
+            self._pieces(self._live.items), every, offsets, targets, given(weights), EMPTY_I64
+        )
         return Compressed(offsets=offsets, targets=targets, weights=weights)
 
     def compact(self) -> None:
@@ -277,15 +273,9 @@ class LinkedStore(Blocks):
         if count <= held:
             return
         size = count + count // 4
-
-        def longer(array: NDArray[Any]) -> NDArray[Any]:
-            grown = np.empty(size * self.words, array.dtype)
-            grown[: len(array)] = array
-            return grown
-
-        self.targets = longer(self.targets)
+        self.targets = longer(self.targets, size * self.words)
         if self._beside is not None:
-            self._beside = longer(self._beside)
+            self._beside = longer(self._beside, size * self.words)
         if self.keeps_dirty:
             self.dirty = np.concatenate([self.dirty, np.ones(size - held, np.uint8)])
 
@@ -309,7 +299,7 @@ class BalStore(Bal, LinkedStore):
 
     Parameters
     ----------
-    device : louvain_um.gpu.dynamic.pool.Device, optional
+    device : louvain_um.gpu.dynamic.cuda.CudaDevice, optional
         Where the replica is; it has the host's blocks at the same places.
     """
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,8 @@ from louvain_um.dynamic.stores.store import (
     Compressed,
     RowLengths,
     afford,
+    longer,
 )
-
-
-class HeapMoves(NamedTuple):
-    """Where the touched rows lie and go, and which of them change page."""
-
-    places: Places
-    moving: NDArray[np.intp]
 
 
 class OuroStore(PagedRows):
@@ -59,7 +53,7 @@ class OuroStore(PagedRows):
             allocator.take(size_class, rows.total(classes == size_class))
         return heap_bytes(allocator, item), ROW_BYTES * rows.vertices
 
-    def reserve(self, changes: ArcChanges) -> HeapMoves:
+    def reserve(self, changes: ArcChanges) -> tuple[Places, NDArray[np.intp]]:
         """Take a page for each row that outgrows its own, or fills less than half of it."""
         places, moving = self._places(changes)
         # A refusal leaves the heap as it was; without a budget there is none to foresee.
@@ -78,9 +72,9 @@ class OuroStore(PagedRows):
                 for size_class, rows in taken:
                     self.allocator.give(size_class, places.new_begins[rows])
             raise
-        return HeapMoves(places, moving)
+        return places, moving
 
-    def commit(self, changes: ArcChanges, reserved: HeapMoves) -> None:
+    def commit(self, changes: ArcChanges, reserved: tuple[Places, NDArray[np.intp]]) -> None:
         """Merge the changes into the touched rows; free the pages they left."""
         places, moving = reserved
         self._edit(changes, places, moving)
@@ -95,10 +89,7 @@ class OuroStore(PagedRows):
         """Raise AssertionError unless rows ascend and no word of the heap is used twice."""
         super().check()
         stride = self.allocator.stride
-        paged = np.flatnonzero(self.classes != NO_PAGE)
-        held = [self.begins[paged]]
-        sizes = [self.capacities[self.classes[paged]]]
-        assert (self.ends[paged] - self.begins[paged] <= sizes[0]).all(), "a row is too long"
+        held, sizes = ([part] for part in self._pages())
         for size_class, capacity in enumerate(self.capacities):
             held.append(self.allocator.free_begins(size_class))
             sizes.append(np.full(len(held[-1]), capacity))
@@ -139,14 +130,9 @@ class OuroStore(PagedRows):
         """Make the pool hold all chunks of the heap, and weights as wide as needed."""
         held, size = len(self.targets), self.allocator.heap.chunks * self.allocator.stride
         if size > held:
-            targets = np.empty(size + size // 4, np.uint32)
-            targets[:held] = self.targets
-            self.targets = targets
+            self.targets = longer(self.targets, size + size // 4)
         if self.weights is not None and (wide or size > held):
-            kind = np.int64 if wide else self.weights.dtype
-            weights = np.empty(len(self.targets), kind)
-            weights[: len(self.weights)] = self.weights
-            self.weights = weights
+            self.weights = longer(self.weights, len(self.targets), np.int64 if wide else None)
 
 
 def heap_bytes(allocator: PageAllocator, item: int) -> int:

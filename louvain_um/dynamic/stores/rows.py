@@ -1,4 +1,4 @@
-"""Contiguous rows in pages of size classes, allocated by prefix sum: the default store.
+"""Contiguous rows in pages of size classes, by prefix sum: the default store; and `csr`.
 
 A batch merges into the rows it touches. A row that no longer fits its page, or fills less than
 half of it, moves to a page of another class: from that class's stack of free pages, or else from
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from louvain_um.cpu.dynamic.contiguous import (
     CAPACITIES,
-    NO_PAGE,
     Places,
     capacities_for,
     classes_for,
@@ -34,6 +33,7 @@ from louvain_um.dynamic.stores.store import (
     RowLengths,
     Weights,
     afford,
+    longer,
     offsets_of,
 )
 
@@ -56,19 +56,10 @@ ROOM: Final = 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """Where the touched rows lie and go.
+    """Where the touched rows lie and go, and which of them change their class, and so their place.
 
-    Parameters
-    ----------
-    places : Places
-    moving : int64[m]
-        Which of them change their class, and so their place.
-    taken : dict of int to int
-        Pages taken from the stack of each class.
-    given : dict of int to int64 arrays
-        Pages given back, by class, in the order of their rows.
-    frontier, free_arcs : int
-        End of the used part of the pool, and arcs of free pages, after the batch.
+    Pages are `taken` from the stack of each class, and `given` back by class, in the order of their
+    rows; the used part of the pool then ends at `frontier`, and pages of `free_arcs` are free.
     """
 
     places: Places
@@ -92,6 +83,7 @@ class RowsStore(PagedRows):
     """Rows in pages of size classes; see the module."""
 
     name: ClassVar[str] = "rows"
+    paged: ClassVar[bool] = True
     capacities = CAPACITIES
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
@@ -108,14 +100,16 @@ class RowsStore(PagedRows):
     @classmethod
     def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        return item * rows.total(capacities_for(rows.lengths)), ROW_BYTES * rows.vertices
+        places = capacities_for(rows.lengths) if cls.paged else rows.lengths
+        return item * rows.total(places), ROW_BYTES * rows.vertices
 
     def reserve(self, changes: ArcChanges) -> Moves | Rebuilt:
         """Decide where each touched row goes, and take memory for it."""
         like = self.wide_enough(changes.heaviest)
         # Both copies are alive for a while.
         twice = self.held_bytes + self._rebuilt_bytes(changes, like)
-        if like is not None and self.weights is not None and like.dtype != self.weights.dtype:
+        wider = like is not None and self.weights is not None and like.dtype != self.weights.dtype
+        if wider or (len(changes.rows) and not self.paged):
             afford(self.budget, twice, self.row_bytes)
             return self._rebuilt(changes, like)
         fits = self.budget is None or twice + self.row_bytes <= self.budget
@@ -169,20 +163,23 @@ class RowsStore(PagedRows):
         if frontier <= len(self.targets):
             return
         size = int(frontier * ROOM)
-        targets = np.empty(size, np.uint32)
-        weights = None if self.weights is None else np.empty(size, self.weights.dtype)
-        targets[: self.frontier] = self.targets[: self.frontier]
-        if weights is not None and self.weights is not None:
-            weights[: self.frontier] = self.weights[: self.frontier]
-        self.targets, self.weights = targets, weights
+        self.targets = longer(self.targets[: self.frontier], size)
+        if self.weights is not None:
+            self.weights = longer(self.weights[: self.frontier], size)
 
     def _rebuilt_bytes(self, changes: ArcChanges, like: Weights | None) -> int:
         """Return bytes of the pool after a rebuild, at most: pages are at least half full."""
-        return self.item_bytes(like) * (2 * (self.n_arcs + max(changes.arcs, 0)))
+        most = (
+            2 * (self.n_arcs + max(changes.arcs, 0)) if self.paged else self.n_arcs + changes.arcs
+        )
+        return self.item_bytes(like) * most
 
     def _rebuilt(self, changes: ArcChanges, like: Weights | None) -> Rebuilt:
         """Return the store after a batch, rows in the order of their vertices."""
         lengths = self.lengths_after(changes)
+        if not self.paged:
+            rows = self.copied(changes, offsets_of(lengths), None, like)
+            return Rebuilt(rows=rows, lengths=lengths, classes=np.zeros(len(lengths), np.uint8))
         classes = classes_for(lengths)
         offsets = offsets_of(np.append(CAPACITIES, [0] * (256 - len(CAPACITIES)))[classes])
         rows = self.copied(changes, offsets, int(int(offsets[-1]) * ROOM), like)
@@ -200,6 +197,8 @@ class RowsStore(PagedRows):
 
     def compact(self) -> None:
         """Rebuild the pool in the order of the vertices, without free pages."""
+        if not self.paged:
+            return
         twice = self.held_bytes + self._rebuilt_bytes(NO_CHANGES, self.weights)
         afford(self.budget, twice, self.row_bytes)
         self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
@@ -207,11 +206,11 @@ class RowsStore(PagedRows):
     def check(self) -> None:
         """Raise AssertionError unless rows ascend and pages tile the pool."""
         super().check()
-        paged = self.classes != NO_PAGE
-        assert (self.ends[~paged] == self.begins[~paged]).all(), "a row without a page has arcs"
-        capacities = CAPACITIES[self.classes[paged]]
-        assert (self.ends[paged] - self.begins[paged] <= capacities).all(), "a row is too long"
-        begins, sizes = [self.begins[paged]], [capacities]
+        if not self.paged:
+            assert self.frontier == self.n_arcs == len(self.targets), "targets lie beyond all rows"
+            return
+        used, capacities = self._pages()
+        begins, sizes = [used], [capacities]
         for free, capacity in zip(self.free, CAPACITIES, strict=True):
             begins.append(free.items)
             sizes.append(np.full(len(free.items), capacity))
@@ -228,4 +227,11 @@ class RowsStore(PagedRows):
         return self.item_bytes(self.weights) * self.frontier
 
 
-STORES: Final = {"rows": RowsStore}
+class CsrStore(RowsStore):
+    """Compressed rows without a gap, which every batch copies: the baseline of comparisons."""
+
+    name: ClassVar[str] = "csr"
+    paged: ClassVar[bool] = False
+
+
+STORES: Final = {"rows": RowsStore, "csr": CsrStore}

@@ -168,9 +168,8 @@ class Growing(Generic[T]):
         """Make room for `count` more items: by default a quarter more than needed, or `places`."""
         size = len(self.items) + count
         if size > len(self._room):
-            room = np.empty(places or size + size // 4, self.items.dtype)
-            room[: len(self.items)] = self.items
-            self._room, self.items = room, room[: len(self.items)]
+            self._room = longer(self.items, places or size + size // 4)
+            self.items = self._room[: len(self.items)]
 
     def extend(self, count: int, values: Any) -> None:
         """Append `count` items: an array, or one value for all."""
@@ -265,6 +264,13 @@ def afford(budget: int | None, arc_bytes: int, row_bytes: int) -> None:
 def given(weights: Weights | None) -> Weights:
     """Return weights as kernels take them: empty where each is 1."""
     return EMPTY_U32 if weights is None else weights
+
+
+def longer(array: NDArray[Any], size: int, dtype: Any = None) -> NDArray[Any]:
+    """Return a copy with room for so many items."""
+    grown = np.empty(size, dtype or array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 def offsets_of(lengths: Any) -> I64:

@@ -10,7 +10,7 @@ import numpy as np
 
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
-from louvain_um.gpu.dynamic.pool import Copied, GrowingMemory
+from louvain_um.gpu.dynamic.pool import Copied
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import Choice
@@ -55,7 +55,7 @@ class CudaDevice:
         """Fill an array with zero bytes."""
         array.data.memset_async(0, array.nbytes)
 
-    def room(self, name: str, most: int | None) -> GrowingMemory:
+    def room(self, name: str, most: int | None) -> Copied | GrowingRange:
         """Return memory that grows, to `most` bytes or as far as device and host reach."""
         if not self.maps:
             return Copied(self.xp)

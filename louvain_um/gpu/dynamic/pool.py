@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,74 +13,10 @@ SLACK: Final = 1 / 16
 """Of what is needed, so much more is mapped: each step costs some calls to the driver."""
 
 
-class GrowingMemory(Protocol):
-    """Memory of one array, which grows."""
-
-    def grow(self, nbytes: int, here: int) -> None:
-        """Have so many bytes, `here` of them on the device at most; values stay."""
-
-    def bring(self, here: int) -> None:
-        """Move what is on the host to the device, up to `here` bytes."""
-
-    def fetch(self, target: Any) -> None:
-        """Copy the beginning into an array in host memory."""
-
-    @property
-    def on_host(self) -> int:
-        """Bytes that are on the host."""
-
-    @property
-    def on_device(self) -> int:
-        """Bytes that are on the device."""
-
-
-class Device(Protocol):
-    """Arrays and kernels: CuPy and a GPU, or NumPy and emulated kernels."""
-
-    xp: Any
-    maps: bool
-    """Whether memory of the host can lie behind the device's."""
-
-    def threads(self, source: str, kernel: str, types: str = "") -> int:
-        """Return how many threads of a kernel are resident at once, at most."""
-
-    def launch(
-        self, source: str, kernel: str, types: str, items: int, *args: Any, front: str = ""
-    ) -> None:
-        """Run a kernel, with a text before its source, by a thread per item if all are resident."""
-
-    def address(self, array: Any) -> int:
-        """Return where an array is; 0 for None."""
-
-    def clear(self, array: Any) -> None:
-        """Fill an array with zero bytes."""
-
-    def get(self, array: Any) -> Any:
-        """Copy to the host."""
-
-    def read(self, array: Any) -> Any:
-        """Copy a few bytes to the host; they are valid until the next call."""
-
-    def free_bytes(self) -> int:
-        """Return how much of the device's memory is free."""
-
-    def errors(self) -> AbstractContextManager[None]:
-        """Turn what the arrays' library raises within a block into errors of this package."""
-
-    def room(self, name: str, most: int | None) -> GrowingMemory:
-        """Return memory that grows, to `most` bytes or as far as the device reaches."""
-
-    def array_in(self, room: Any, places: int, dtype: Any) -> Any:
-        """Return an array over the beginning of such memory."""
-
-    def free_cached(self) -> None:
-        """Give memory that is cached for later arrays back to the driver."""
-
-
 class Pool:
-    """Targets, and weights at the same places, if there are any."""
+    """Targets, and weights at the same places, if there are any, on a `CudaDevice`."""
 
-    def __init__(self, device: Device, dtypes: Sequence[Any], most: int | None) -> None:
+    def __init__(self, device: Any, dtypes: Sequence[Any], most: int | None) -> None:
         self.device, self.dtypes = device, [np.dtype(dtype) for dtype in dtypes]
         self.item = sum(dtype.itemsize for dtype in self.dtypes)
         self.places = 0

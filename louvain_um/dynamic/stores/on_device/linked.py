@@ -45,13 +45,7 @@ QUEUE: Final = np.dtype(
 class DeviceQueue:
     """Numbers in a ring on a device, first in, first out: free blocks, or ids of removed vertices.
 
-    Parameters
-    ----------
-    device : louvain_um.gpu.dynamic.pool.Device
-    places : int
-        Numbers that it has room for at least.
-    cut : int, optional
-        Numbers that have ever been in use, of which threads take further ones if it is empty.
+    There is room for `places` at least. `cut` have ever been in use: threads go on from there.
     """
 
     def __init__(self, device: Any, places: int, cut: int = 0) -> None:
@@ -84,14 +78,13 @@ class DeviceQueue:
         there = self.device.xp.asarray(items)
         self.device.launch("linked", "give_ids", "", len(items), self.counters, back, count, there)
 
-    def pop(self, count: int) -> U32:
+    def pop(self, count: int) -> Any:
         """Take the first items, in any order."""
         taken = self.device.xp.empty(count, np.uint32)
         self.device.launch(
             "linked", "take_ids", "", count, *self.supply(), np.int64(count), taken
         )  # fmt: skip
-        items: U32 = self.device.get(taken)
-        return items
+        return self.device.get(taken)
 
     def _begin(self, places: int, cut: int, free: Any) -> None:
         """Make a ring for so many numbers, of which some are free."""
@@ -151,17 +144,12 @@ class DeviceLinked(Blocks, DeviceStore):
     def _bytes_of_rows(cls, vertices: int) -> int:
         """Bytes of what finds the rows, of their order, of their arcs, and of free records."""
         held = cls.records(vertices)
-        return (ROW_BYTES + 4 * cls._gaps()) * held + VERTEX_BYTES * (held - vertices)
-
-    @classmethod
-    def _gaps(cls) -> bool:
-        """Whether deletions leave gaps, so that rows have fewer arcs than entries."""
-        return cls.policy != DENSE
+        return (ROW_BYTES + 4 * (cls.policy != DENSE)) * held + VERTEX_BYTES * (held - vertices)
 
     @classmethod
     def _queued(cls, blocks: int) -> int:
         """Return the places of a queue for so many blocks: none where rows keep theirs."""
-        return 1 if cls._gaps() else 1 << max(blocks - 1, 0).bit_length()
+        return 1 if cls.policy != DENSE else 1 << max(blocks - 1, 0).bit_length()
 
     @property
     def held_blocks(self) -> int:
@@ -223,20 +211,16 @@ class DeviceLinked(Blocks, DeviceStore):
         """Return the weight of each edge; by `query=entries` a thread looks at each entry."""
         if self.options.get("query") != "entries":
             return super().find_there(u, v)
-        xp, lengths, linked = self.xp, self.spans[1::2] - self.spans[0::2], np.int64(self.linked)
+        xp, lengths = self.xp, self.spans[1::2] - self.spans[0::2]
         swap, loop = lengths[v] < lengths[u], u == v  # the shorter row, as by a thread per pair
         u, v = xp.where(swap, v, u), xp.where(swap, u, v)
-        firsts = self._prefix(xp.where(loop, 0, -(-lengths[u] // self.width)))
         found = xp.where(loop, self.loops[u], 0).astype(np.int64)
-        if blocks := int(firsts[-1]):
-            places, owners = xp.empty(blocks, np.int64), xp.empty(blocks, np.uint32)
-            self.device.launch(
-                "linked", "list_rows", "", len(u), np.int64(len(u)), u, firsts, self.spans, linked,
-                self.targets, places, owners,
-            )  # fmt: skip
+        firsts, places, owners = self._listed(u, xp.where(loop, 0, lengths[u]))
+        if blocks := len(places):
             self.device.launch(
                 "linked", "find_listed", self.types, blocks * self.width, np.int64(blocks), u, v,
-                firsts, self.spans, linked, places, owners, self.targets, self.weights, found,
+                firsts, self.spans, np.int64(self.linked), places, owners, self.targets,
+                self.weights, found,
             )  # fmt: skip
         return found
 
@@ -257,9 +241,7 @@ class DeviceLinked(Blocks, DeviceStore):
 
     def placed(self, rows: Any) -> tuple[Any, Any]:
         """Return the arcs of some rows as ascending keys, and their places."""
-        _, keys, places = self._gathered(rows, places=True)
-        order = self.xp.argsort(keys)
-        return keys[order], places[order]
+        return self._gathered(rows, places=True)[1:]
 
     def walked(self) -> tuple[Any, Any, Any, Any, int]:
         """Return begins, ends, targets, weights and linking of ascending rows where they lie."""
@@ -280,34 +262,38 @@ class DeviceLinked(Blocks, DeviceStore):
 
     def check(self) -> None:
         """Raise AssertionError unless rows are whole, and every block is in one place."""
-        begins, ends = self.device.get(self.spans).reshape(-1, 2).T
-        entries, live = ends - begins, self.device.get(self._lengths())
+        get, xp, ids = self.device.get, self.xp, self.xp.arange(self.n_rows, dtype=np.uint32)
+        lengths, live = self.spans[1::2] - self.spans[0::2], get(self._lengths())
         assert int(live.sum()) == self.n_arcs, "the rows do not add up to the arcs"
-        cut, free = int(self.queue.state()["cut"]), self.device.get(self.queue.free())
+        cut, free = int(self.queue.state()["cut"]), get(self.queue.free())
         assert cut <= self.held_blocks, "rows have more blocks than there are"
-        words = self.device.get(self.targets[: self.frontier]).reshape(-1, self.words)
-        seen = [free.astype(np.int64)]
-        held, arcs = -(-entries // self.width), np.zeros_like(entries)
-        rows = np.flatnonzero(entries)
-        number, block = np.ones_like(rows), begins[rows] // self.words
-        while len(rows):
-            seen.append(block)
-            filled = words[block][:, np.arange(self.width) * self.step] != NONE
-            left = entries[rows] - (number - 1) * self.width
-            np.add.at(arcs, rows, (filled & (np.arange(self.width) < left[:, None])).sum(axis=1))
-            sides = np.arange(2 if self.tree else 1)
-            following = words[block][:, self.link + sides].astype(np.int64)
-            if not self.tree:
-                assert (following[number == held[rows], 0] == NONE).all(), "a chain does not end"
-            number = ((2 * number if self.tree else number + 1)[:, None] + sides).ravel()
-            rows, block = np.repeat(rows, len(sides)), following.ravel()
-            there = number <= held[rows]
-            rows, number, block = rows[there], number[there], block[there]
-        assert np.array_equal(arcs, live), "a row has another number of arcs"
-        blocks = np.sort(np.concatenate(seen))
+        firsts, places, owners = self._listed(ids, lengths)
+        number = xp.arange(len(places)) - firsts[owners]
+        left = (lengths[owners] - number * self.width)[:, None]
+        entries = xp.arange(self.width)
+        filled = self.targets[places[:, None] + entries * self.step] != NONE
+        arcs = get((filled & (entries < left)).sum(axis=1))
+        found = np.bincount(get(owners), arcs, self.n_rows)
+        assert np.array_equal(found, live), "a row has another number of arcs"
+        if not self.tree:
+            last = get(self.targets[places[firsts[1:][lengths > 0] - 1] + self.link])
+            assert (last == NONE).all(), "a chain does not end"
+        blocks = np.sort(np.concatenate([get(places) // self.words, free.astype(np.int64)]))
         assert np.array_equal(blocks, np.arange(cut)), "blocks are lost, or in two rows"
-        queued = self.device.get(self.queue.ring)
+        queued = get(self.queue.ring)
         assert (queued != NONE).sum() == len(free), "the queue has a number too many"
+
+    def _listed(self, rows: Any, lengths: Any) -> tuple[Any, Any, Any]:
+        """Return where the blocks of some rows begin in a list, the list, and whose each is."""
+        firsts = self._prefix(-(-lengths // self.width))
+        blocks = int(firsts[-1])
+        places, owners = self.xp.empty(blocks, np.int64), self.xp.empty(blocks, np.uint32)
+        if blocks:
+            self.device.launch(
+                "linked", "list_rows", "", len(rows), np.int64(len(rows)), rows, firsts,
+                self.spans, np.int64(self.linked), self.targets, places, owners,
+            )  # fmt: skip
+        return firsts, places, owners
 
     def _begun(self, used: int) -> int:
         """Return the blocks to hold with so many in use; of a new store, those of `reserve`."""
@@ -368,21 +354,12 @@ class DeviceLinked(Blocks, DeviceStore):
             return
         with self.attributes.moving(ids):
             offsets, keys, weights = self._gathered(ids)
-            keys, weights = self._sorted(keys, weights)
             self.device.launch(
                 "linked", "order_linked", self.types, 32 * len(ids), np.int64(len(ids)), ids,
                 offsets, self.spans, np.int64(self.linked), keys, weights, self.targets,
                 self.weights,
             )  # fmt: skip
         self.ascending[ids] = 1
-
-    def _sorted(self, keys: Any, weights: Any) -> tuple[Any, Any]:
-        """Return keys of arcs, ascending, and their weights."""
-        if weights is None:
-            keys.sort()
-            return keys, None
-        order = self.xp.argsort(keys)
-        return keys[order], weights[order]
 
     def _lengths(self) -> Any:
         """Return the arcs of all rows, int64[n]."""
@@ -400,14 +377,12 @@ class DeviceLinked(Blocks, DeviceStore):
             targets, weights = self.targets, self.weights
         else:
             offsets, keys, weights = self._gathered(None)
-            keys, weights = self._sorted(keys, weights)
             targets = keys.astype(np.uint32)
         if not compressed:
             return self._filled(offsets, targets, weights)
         return RebuiltOnDevice(
-            spans=None, offsets=offsets, classes=None, targets=targets, weights=weights,
-            pool=None, frontier=len(targets),
-        )  # fmt: skip
+            targets=targets, weights=weights, frontier=len(targets), offsets=offsets
+        )
 
     def _filled(self, offsets: Any, targets: Any, weights: Any) -> RebuiltOnDevice:
         """Return the store with the arcs of compressed rows, in the order of the vertices."""
@@ -417,32 +392,40 @@ class DeviceLinked(Blocks, DeviceStore):
         self._afford(places + (self.frontier if self.pool else 0), self.weights)
         pool = self._new_pool(places, None if weights is None else weights.dtype)
         new_targets, new_weights = self._arrays(pool)
-        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32) if self._gaps() else None
+        spans, live = (
+            xp.empty(2 * n, np.int64),
+            xp.empty(n, np.uint32) if self.policy != DENSE else None,
+        )
         if n:
             self.device.launch(
                 "linked", "fill_linked", self.types, 32 * n, np.int64(n), offsets, targets,
                 weights, firsts, np.int64(self.linked), new_targets, new_weights, spans, live,
             )  # fmt: skip
         return RebuiltOnDevice(
-            spans=spans, offsets=None, classes=None, targets=new_targets, weights=new_weights,
-            pool=pool, frontier=places, live=live,
+            targets=new_targets, weights=new_weights, frontier=places, pool=pool, spans=spans,
+            live=live,
         )  # fmt: skip
 
     def _gathered(self, ids: Any, *, places: bool = False) -> tuple[Any, Any, Any]:
-        """Return offsets, keys and weights, or places, of some rows, or of all, as they lie."""
+        """Return offsets, ascending keys, and weights, or places, of some rows, or of all."""
         xp, lengths = self.xp, self._lengths()
         offsets = self._prefix(lengths if ids is None else lengths[ids])
-        keys = xp.empty(int(offsets[-1]), np.uint64)
+        count, keys = len(offsets) - 1, xp.empty(int(offsets[-1]), np.uint64)
         at = xp.empty(len(keys), np.int64) if places else None
-        weights = None if self.weights is None else xp.empty(len(keys), self.weights.dtype)
-        count = len(offsets) - 1
+        none = places or self.weights is None
+        weights = None if none else xp.empty(len(keys), self.weights.dtype)
         if count:
             self.device.launch(
                 "linked", "gather_linked", self.types, 32 * count, np.int64(count), ids,
                 offsets, self.spans, np.int64(self.linked), self.targets, self.weights, keys,
                 weights, at,
             )  # fmt: skip
-        return offsets, keys, at if places else weights
+        beside = at if places else weights
+        if beside is None:
+            keys.sort()
+            return offsets, keys, None
+        order = xp.argsort(keys)
+        return offsets, keys[order], beside[order]
 
     def _take(self, built: RebuiltOnDevice, gained: int) -> None:
         """Replace the store's arrays; no block is in the queue then."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.core.interrupts import uninterrupted
-from louvain_um.cpu.dynamic.contiguous import CAPACITIES, NO_PAGE, capacities_for
+from louvain_um.cpu.dynamic.contiguous import CAPACITIES, capacities_for
 from louvain_um.dynamic.ouroboros import (
     LEAST_BYTES,
     LEAST_CHUNKS,
@@ -140,20 +140,11 @@ class DeviceOuro(DeviceRows):
 
     def check(self) -> None:
         """Raise AssertionError unless rows add up and each has a page of its own."""
-        begins, ends = self.device.get(self.spans).reshape(-1, 2).T
-        lengths, classes = ends - begins, self.device.get(self.classes)
-        assert int(lengths.sum()) == self.n_arcs, "the rows do not add up to the arcs"
-        assert ((lengths > 0) == (classes != NO_PAGE)).all(), "a page without a row, or the reverse"
-        held = np.flatnonzero(lengths)
-        held = held[np.argsort(begins[held])]
-        sizes = CAPACITIES[classes[held]]
-        assert (lengths[held] <= sizes).all(), "a row is too long"
-        limits = np.append(begins[held][1:], self.frontier)
-        assert (begins[held] + sizes <= limits).all(), "pages overlap"
-        queued = classes[held] < self.queued
-        assert ((begins[held] < self.heap.nbytes // 4) == queued).all(), "a row is out of place"
+        begins, sizes, classes = self._pages()
+        queued = classes < self.queued
+        assert ((begins < self.heap.nbytes // 4) == queued).all(), "a row is out of place"
         assert self.taken == sizes[queued].sum(), "pages of the heap do not add up"
-        pages = np.bincount(classes[held][queued], minlength=self.queued)
+        pages = np.bincount(classes[queued], minlength=self.queued)
         assert not pages[1::2].any(), "a page is no power of two"
         assert not pages[: self.least].any(), "a page is smaller than the smallest"
         used = tuple(pages[self.least :: 2].tolist())
@@ -228,7 +219,7 @@ class DeviceOuro(DeviceRows):
         targets, weights = self._arrays(pool)
         self._copy_rows(laid, targets, weights)
         return Moved(
-            spans=laid.spans, offsets=None, classes=laid.classes, targets=targets, weights=weights,
+            spans=laid.spans, classes=laid.classes, targets=targets, weights=weights,
             pool=pool, frontier=end + laid.places, heap=heap, taken=laid.queued,
         )  # fmt: skip
 

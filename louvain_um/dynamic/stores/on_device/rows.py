@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from louvain_um.cpu.dynamic.contiguous import CAPACITIES, capacities_for
+from louvain_um.cpu.dynamic.contiguous import CAPACITIES, NO_PAGE, capacities_for
 from louvain_um.dynamic.stores.on_device.store import UNLIMITED, DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, RowLengths
@@ -128,18 +128,25 @@ class DeviceRows(DeviceStore):
 
     def check(self) -> None:
         """Raise AssertionError unless pages do not overlap and rows add up."""
-        begins, ends = self.device.get(self.spans).reshape(-1, 2).T
-        assert int((ends - begins).sum()) == self.n_arcs, "the rows do not add up to the arcs"
-        held = np.flatnonzero(ends > begins)
-        held = held[np.argsort(begins[held])]
-        sizes = (ends - begins)[held]
-        if self.paged:
-            sizes = CAPACITIES[self.device.get(self.classes)[held]]
-        assert (ends[held] - begins[held] <= sizes).all(), "a row is too long"
-        limits = np.append(begins[held][1:], self.frontier)
-        assert (begins[held] + sizes <= limits).all(), "pages overlap"
+        _, sizes, _ = self._pages()
         if self.paged:
             assert self.free_arcs == self.frontier - sizes.sum(), "free pages do not add up"
+
+    def _pages(self) -> tuple[Any, Any, Any]:
+        """Return begins, sizes and classes of the rows' pages, which are apart, in their order."""
+        begins, ends = self.device.get(self.spans).reshape(-1, 2).T
+        lengths = sizes = ends - begins
+        classes = lengths if self.classes is None else self.device.get(self.classes)
+        assert int(lengths.sum()) == self.n_arcs, "the rows do not add up to the arcs"
+        held = np.flatnonzero(lengths)
+        held = held[np.argsort(begins[held])]
+        if self.paged:
+            assert ((lengths > 0) == (classes != NO_PAGE)).all(), "a row without a page"
+            sizes = np.append(CAPACITIES, np.zeros(256 - len(CAPACITIES), np.int64))[classes]
+        assert (lengths <= sizes).all(), "a row is too long"
+        limits = np.append(begins[held][1:], self.frontier)
+        assert (begins[held] + sizes[held] <= limits).all(), "pages overlap"
+        return begins[held], sizes[held], classes[held]
 
     def _rebuilt_arcs(self, gained: int) -> int:
         """Return the places of the pool after a rebuild, at most: pages are half full or more."""

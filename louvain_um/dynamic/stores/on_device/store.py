@@ -14,12 +14,13 @@ from louvain_um.cpu.dynamic.contiguous import NO_PAGE
 from louvain_um.dynamic.stores.store import I64, ROW_BYTES, U32, Compressed, RowLengths, afford
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS
-from louvain_um.gpu.dynamic.pool import Device, Pool
+from louvain_um.gpu.dynamic.pool import Pool
 from louvain_um.gpu.runtime.structs import packing
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.batch import Limits
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
+    from louvain_um.gpu.dynamic.cuda import CudaDevice
 
 
 UNLIMITED: Final = 1 << 62
@@ -29,14 +30,14 @@ UNLIMITED: Final = 1 << 62
 class RebuiltOnDevice:
     """The whole store after a batch: rows as spans in a pool, or as offsets in arrays."""
 
-    spans: Any
-    offsets: Any
-    classes: Any
     targets: Any
     weights: Any
-    pool: Pool | None
     frontier: int
+    pool: Pool | None = None
+    spans: Any = None
     live: Any = None
+    classes: Any = None
+    offsets: Any = None
 
 
 OF_VERTICES: Final = {
@@ -63,7 +64,7 @@ class DeviceStore(ABC):
         Not used.
     budget : int, optional
         Bytes of the device for arcs and rows.
-    device : Device, optional
+    device : louvain_um.gpu.dynamic.cuda.CudaDevice, optional
         By default the current CUDA device.
     share : float, optional
         Share of the budget, or of the device, that arcs may take before they go to the host; by
@@ -81,7 +82,7 @@ class DeviceStore(ABC):
     on_device_alone: ClassVar[bool] = False
     """Whether arcs cannot go to the host: what does not fit the device is refused."""
     paged: ClassVar[bool]
-    device: Device
+    device: CudaDevice
     share: float | None
     pool: Pool | None
     spare: Pool | None
@@ -136,8 +137,8 @@ class DeviceStore(ABC):
     # The store.
 
     def __init__(
-        self, rows: Compressed, threads: int, budget: int | None, device: Device | None = None, *,
-        share: float | None = None,
+        self, rows: Compressed, threads: int, budget: int | None,
+        device: CudaDevice | None = None, *, share: float | None = None,
     ) -> None:  # fmt: skip
         if self.on_device_alone and share is not None and share < 1:
             raise OptionError(
@@ -253,7 +254,7 @@ class DeviceStore(ABC):
 
     def read_counts(self) -> dict[str, int]:
         """Return what kernels counted; waits for them."""
-        values = packing(COUNTS).whole.unpack_from(self.device.read(self.counts))
+        values = packing(COUNTS).whole.unpack_from(self.device.read(self.counts).data)
         return dict(zip(COUNTS.names or (), values, strict=True))
 
     def commit(self, changes: DeviceChanges, reserved: RebuiltOnDevice | None) -> None:
