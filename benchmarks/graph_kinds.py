@@ -38,7 +38,7 @@ NAMES = (*kinds.KINDS, *kinds.GENERATED, *kinds.SKEWED)
 
 SHAPE = (
     "weight_bytes", "sum_bytes", "total_weight", "max_degree", "isolated", "hub_arcs",
-    "clustering", "skew", "weights16",
+    "clustering", "skew", "weights16", "structure",
 )  # fmt: skip
 """What a plan needs to know of a graph besides its size."""
 
@@ -155,9 +155,11 @@ def is_done(results: list[Any], kind: str, chosen: argparse.Namespace) -> bool:
     )
 
 
-def made(cupy: Any, kind: str, arcs: int) -> Any:
+def made_on_host(kind: str, arcs: int, **options: Any) -> Any:
     """Return a kind's graph in host memory, made on the device, whose memory is free again."""
-    graph = kinds.made(cupy, kind, arcs).to_host(check=False)
+    import cupy
+
+    graph = kinds.made(cupy, kind, arcs, **options).to_host(check=False)
     gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()
     return graph
@@ -176,8 +178,6 @@ def main() -> None:
     parser.add_argument("--claims", type=Path, help="folder in which processes share the kinds")
     parser.add_argument("-o", "--out", type=Path, required=True)
     chosen = parser.parse_args()
-    import cupy
-
     begun, longest, ready = time.perf_counter(), 0.0, False
     results = json.loads(chosen.out.read_text())["results"] if chosen.out.exists() else []
     about = machine()
@@ -190,7 +190,7 @@ def main() -> None:
         if is_done(results, kind, chosen) or not claimed(chosen.claims, kind):
             continue
         since = time.perf_counter()
-        graph = made(cupy, kind, int(chosen.arcs * 1e6))
+        graph = made_on_host(kind, int(chosen.arcs * 1e6))
         of = {"kind": kind, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
         of |= {"fitted": kind in kinds.FITTED, "weighted": graph.weighted}
         print(f"{kind}: {graph}, made in {time.perf_counter() - since:.1f} s", flush=True)

@@ -17,17 +17,17 @@ Edges = tuple[int, Any, Any]
 Make = Callable[[Any, Any, int], Edges]
 
 
-def random(xp: Any, rng: Any, arcs: int) -> Edges:
+def random(xp: Any, rng: Any, arcs: int, degree: int = 32) -> Edges:
     """Both ends uniform; no communities."""
-    n, m = arcs // 32, arcs // 2
+    n, m = arcs // degree, arcs // 2
     return n, rng.integers(0, n, m), rng.integers(0, n, m)
 
 
-def random_regular(xp: Any, rng: Any, arcs: int) -> Edges:
-    """Sixteen random permutations."""
-    n = arcs // 32
-    ends = [_permutation(xp, rng, n) for _ in range(16)]
-    return n, xp.tile(xp.arange(n), 16), xp.concatenate(ends)
+def random_regular(xp: Any, rng: Any, arcs: int, each: int = 16) -> Edges:
+    """Random permutations, sixteen by default."""
+    n = arcs // (2 * each)
+    ends = [_permutation(xp, rng, n) for _ in range(each)]
+    return n, xp.tile(xp.arange(n), each), xp.concatenate(ends)
 
 
 def preferential(xp: Any, rng: Any, arcs: int, each: int = 16) -> Edges:
@@ -51,12 +51,12 @@ def holme_kim(xp: Any, rng: Any, arcs: int, each: int = 16, closed: float = 0.7)
     return n, u, xp.where(closing, neighbour, v)
 
 
-def small_world(xp: Any, rng: Any, arcs: int) -> Edges:
-    """Watts and Strogatz's ring of twelve neighbours; a tenth of the edges are shortcuts."""
-    n = arcs // 12
-    u = xp.tile(xp.arange(n), 6)
-    v = (u + xp.repeat(xp.arange(1, 7), n)) % n
-    return n, u, xp.where(rng.random(len(u)) < 0.1, rng.integers(0, n, len(u)), v)
+def small_world(xp: Any, rng: Any, arcs: int, near: int = 6, far: float = 0.1) -> Edges:
+    """Watts and Strogatz's ring of `near` neighbours a side; a share `far` are shortcuts."""
+    n = arcs // (2 * near)
+    u = xp.tile(xp.arange(n), near)
+    v = (u + xp.repeat(xp.arange(1, near + 1), n)) % n
+    return n, u, _rewired(xp, rng, n, v, far)
 
 
 def block_model(xp: Any, rng: Any, arcs: int, size: int = 1000, inside: float = 0.65) -> Edges:
@@ -90,9 +90,11 @@ def nested_blocks(xp: Any, rng: Any, arcs: int) -> Edges:
     return n, u, xp.minimum(v, n - 1)
 
 
-def kronecker(xp: Any, rng: Any, arcs: int, a: float = 0.45, b: float = 0.22) -> Edges:
+def kronecker(
+    xp: Any, rng: Any, arcs: int, a: float = 0.45, b: float = 0.22, degree: int = 32
+) -> Edges:
     """R-MAT with flatter parameters: 0.45, 0.22, 0.22, 0.11."""
-    scale, m = max(4, round(math.log2(arcs / 32))), arcs // 2
+    scale, m = max(4, round(math.log2(arcs / degree))), arcs // 2
     u, v = (xp.zeros(m, xp.int64) for _ in range(2))
     for _ in range(scale):
         draw = rng.random(m)
@@ -102,13 +104,13 @@ def kronecker(xp: Any, rng: Any, arcs: int, a: float = 0.45, b: float = 0.22) ->
     return 1 << scale, ids[u], ids[v]
 
 
-def road(xp: Any, rng: Any, arcs: int) -> Edges:
+def road(xp: Any, rng: Any, arcs: int, share: float = 0.68) -> Edges:
     """A grid of streets of which a third is missing."""
-    side = int(math.sqrt(arcs / 2.7))
+    side = int(math.sqrt(arcs / (2.7 * share / 0.68)))
     at = xp.arange(side * side)
     right, down = at[at % side < side - 1], at[: side * (side - 1)]
     u, v = xp.concatenate([right, down]), xp.concatenate([right + 1, down + side])
-    there = rng.random(len(u)) < 0.68
+    there = rng.random(len(u)) < share
     return side * side, u[there], v[there]
 
 
@@ -161,31 +163,33 @@ def nearest(xp: Any, rng: Any, arcs: int, k: int = 8) -> Edges:
     return n, xp.concatenate([u for u, _ in ends]), xp.concatenate([v for _, v in ends])
 
 
-def hub_and_leaf(xp: Any, rng: Any, arcs: int) -> Edges:
+def hub_and_leaf(xp: Any, rng: Any, arcs: int, hubs: int = 100, share: int = 25) -> Edges:
     """A hundred hubs, each with four hundredths of all vertices as leaves, and a path."""
-    n = max(200, arcs // 10)
-    count = n // 25
-    hubs, leaves = xp.repeat(xp.arange(100), count), rng.integers(0, n, 100 * count)
+    n = max(2 * hubs, int(arcs / (2 * hubs / share + 2)))
+    count = n // share
+    ends, leaves = xp.repeat(xp.arange(hubs), count), rng.integers(0, n, hubs * count)
     path = xp.arange(n - 1)
-    return n, xp.concatenate([hubs, path]), xp.concatenate([leaves, path + 1])
+    return n, xp.concatenate([ends, path]), xp.concatenate([leaves, path + 1])
 
 
-def bipartite(xp: Any, rng: Any, arcs: int) -> Edges:
+def bipartite(
+    xp: Any, rng: Any, arcs: int, tastes: int = 64, each: int = 24, per_item: int = 400,
+    inside: float = 0.6,
+) -> Edges:  # fmt: skip
     """Users and items: users have tastes, items are popular by rank."""
-    users, items, m = arcs // 24, max(64, arcs // 400), arcs // 2
+    users, items, m = arcs // each, max(tastes, arcs // per_item), arcs // 2
     u = rng.integers(0, users, m)
-    taste = u * 64 // users
-    rank = (rng.random(m) ** 2.5 * (items // 64)).astype(xp.int64)
-    own = taste * (items // 64) + rank
+    taste, of_taste = u * tastes // users, items // tastes
+    own = taste * of_taste + (rng.random(m) ** 2.5 * of_taste).astype(xp.int64)
     other = (rng.random(m) ** 3 * items).astype(xp.int64)
-    return users + items, u, users + xp.where(rng.random(m) < 0.6, own, other)
+    return users + items, u, users + xp.where(rng.random(m) < inside, own, other)
 
 
-def chains(xp: Any, rng: Any, arcs: int) -> Edges:
+def chains(xp: Any, rng: Any, arcs: int, every: int = 20) -> Edges:
     """Chains like those of a de Bruijn graph, with a branch every twenty vertices."""
-    n = int(arcs / 2.1)
+    n = int(arcs / (2 * (1 + 1 / every)))
     at = xp.arange(n - 1)
-    branches = rng.integers(0, n, n // 20)
+    branches = rng.integers(0, n, n // every)
     joined = (branches + rng.integers(2, 100000, len(branches))) % n
     whole = at[rng.random(n - 1) < 0.998]
     return n, xp.concatenate([whole, branches]), xp.concatenate([whole + 1, joined])
@@ -199,6 +203,82 @@ def cliques(xp: Any, rng: Any, arcs: int, size: int = 24) -> Edges:
     u = xp.concatenate([base + i for i, _ in pairs] + [base])
     v = xp.concatenate([base + j for _, j in pairs] + [(base + size + 1) % (count * size)])
     return count * size, u, v
+
+
+def caveman(xp: Any, rng: Any, arcs: int, size: int = 30, far: float = 0.1) -> Edges:
+    """Cliques on a ring, of which a share of the edges is rewired."""
+    n, u, v = cliques(xp, rng, arcs, size)
+    return n, u, _rewired(xp, rng, n, v, far)
+
+
+def planted(
+    xp: Any, rng: Any, arcs: int, size: int = 500, degree: int = 24, inside: float = 0.6
+) -> Edges:
+    """Groups of equal size; degrees hardly differ."""
+    n, m = max(2 * size, arcs // degree // size * size), arcs // 2
+    u = rng.integers(0, n, m)
+    own = u // size * size + rng.integers(0, size, m)
+    return n, u, xp.where(rng.random(m) < inside, own, rng.integers(0, n, m))
+
+
+def affiliation(xp: Any, rng: Any, arcs: int, size: int = 12, each: int = 3) -> Edges:
+    """Groups that overlap: a near one, a farther one and others at random; all members know."""
+    n = arcs // (each * (size - 1))
+    groups, own = n * each // size, xp.arange(n) // size
+    away = (((1 - rng.random(n)) ** (-1 / 0.8) - 1) * 3).astype(xp.int64)
+    joined = [xp.minimum(own % groups, groups - 1), (own + away) % groups]
+    joined += [rng.integers(0, groups, n) for _ in range(each - 2)]
+    groups_of, member = xp.concatenate(joined), xp.tile(xp.arange(n), each)
+    order = xp.argsort(groups_of, kind="stable")
+    groups_of, member, ends = groups_of[order], member[order], []
+    for step in range(1, size):
+        same = groups_of[step:] == groups_of[:-step]
+        ends.append((member[step:][same], member[:-step][same]))
+    return n, xp.concatenate([u for u, _ in ends]), xp.concatenate([v for _, v in ends])
+
+
+def web(xp: Any, rng: Any, arcs: int, each: int = 8) -> Edges:
+    """Hosts of power-law sizes: links to a host's first pages, to near pages, and to few others."""
+    n = arcs // (2 * each)
+    m = n * each
+    sizes = (20 * (1 - rng.random(n // 20 + 1)) ** (-1 / 1.2)).astype(xp.int64)
+    begin = xp.concatenate([xp.zeros(1, xp.int64), xp.minimum(xp.cumsum(sizes), n)])
+    begin = xp.concatenate([begin[begin < n], xp.full(1, n)])
+    u = xp.repeat(xp.arange(n), each)
+    host = xp.searchsorted(begin, u, side="right") - 1
+    low, high = begin[host], begin[host + 1]
+    first = low + ((high - low) * rng.random(m) ** 3).astype(xp.int64)
+    near = xp.clip(u + (rng.standard_normal(m) * 5).astype(xp.int64), low, high - 1)
+    far, draw = (n * rng.random(m) ** 4).astype(xp.int64), rng.random(m)
+    return n, u, xp.where(draw < 0.45, first, xp.where(draw < 0.85, near, far))
+
+
+def tree(xp: Any, rng: Any, arcs: int, power: float = 1) -> Edges:
+    """Each vertex joins an earlier one, the earlier the larger the power."""
+    n = arcs // 2
+    at = xp.arange(1, n)
+    return n, at, (at * rng.random(n - 1) ** power).astype(xp.int64)
+
+
+def grid(xp: Any, rng: Any, arcs: int, reach: int = 1) -> Edges:
+    """A square, each vertex with all others within `reach`, diagonals too."""
+    side = int(math.sqrt(arcs / ((2 * reach + 1) ** 2 - 1)))
+    at, ends = xp.arange(side * side), []
+    x = at % side
+    for dx in range(-reach, reach + 1):
+        for dy in range(reach + 1):
+            if (dy, dx) > (0, 0):
+                inside = (x + dx >= 0) & (x + dx < side) & (at + dy * side + dx < side * side)
+                ends.append((at[inside], at[inside] + dy * side + dx))
+    return side * side, xp.concatenate([u for u, _ in ends]), xp.concatenate([v for _, v in ends])
+
+
+def chung_lu(xp: Any, rng: Any, arcs: int, exponent: float = 2.5, degree: int = 20) -> Edges:
+    """Power-law degrees, and nothing else."""
+    n, m = arcs // degree, arcs // 2
+    weight = xp.cumsum((1 - rng.random(n)) ** (-1 / (exponent - 1)))
+    ends = (xp.searchsorted(weight, rng.random(m) * weight[-1]) for _ in range(2))
+    return n, *ends
 
 
 def skewed(xp: Any, rng: Any, arcs: int, u: float = 1, v: float = 12) -> Edges:
@@ -223,6 +303,12 @@ SKEWED: dict[str, Make] = {
 }
 """Kinds whose giant communities many threads add to at once; nothing was fitted to them."""
 
+OTHERS: dict[str, Make] = {
+    made.__name__: made
+    for made in (affiliation, caveman, chung_lu, grid, planted, skewed, tree, web)
+}
+"""Kinds that predictions of seconds are fitted to, too."""
+
 GENERATED: dict[str, tuple[str, dict[str, Any]]] = {
     "lfr_mixing_2": ("lfr", {"mixing": 0.2}),
     "lfr_mixing_5": ("lfr", {"mixing": 0.5}),
@@ -230,6 +316,9 @@ GENERATED: dict[str, tuple[str, dict[str, Any]]] = {
     "rmat": ("rmat", {}),
 }
 """Kinds of the package's generators, and their options."""
+
+ARCS_PER_VERTEX = {"lfr": 39, "rmat": 30, "stencil": 26}
+"""Of graphs that the package's generators make, about."""
 
 WEIGHTED = ("nearest", "bipartite")
 """Kinds whose edges weigh 1 … 1000."""
@@ -261,12 +350,32 @@ def rows(xp: Any, n: int, u: Any, v: Any, *, weighted: bool = False) -> tuple[An
     return offsets, targets, (mixed % 1000 + 1).astype(xp.uint32)
 
 
-def made(xp: Any, name: str, arcs: int, seed: int = 0) -> Any:
-    """Return a kind's graph: a `DeviceGraph` with CuPy, a `Graph` with NumPy."""
+def made(
+    xp: Any,
+    name: str,
+    arcs: int,
+    seed: int = 0,
+    *,
+    weighted: bool | None = None,
+    shuffled: bool = False,
+    **options: Any,
+) -> Any:
+    """Return a kind's graph: a `DeviceGraph` with CuPy, a `Graph` with NumPy.
+
+    `options` are those of its function; `shuffled` numbers vertices at random.
+    """
     if name in GENERATED:
-        return _generated(xp, name, arcs, seed)
-    n, u, v = (KINDS | SKEWED)[name](xp, xp.random.default_rng(seed), arcs)
-    offsets, targets, weights = rows(xp, n, u, v, weighted=name in WEIGHTED)
+        name, given = GENERATED[name]
+        options = given | options
+    if name in ARCS_PER_VERTEX:
+        return _generated(xp, name, arcs, seed, **options)
+    rng = xp.random.default_rng(seed)
+    n, u, v = (KINDS | SKEWED | OTHERS)[name](xp, rng, arcs, **options)
+    if shuffled:
+        ids = _permutation(xp, rng, n)
+        u, v = ids[u], ids[v]
+    weigh = name in WEIGHTED if weighted is None else weighted
+    offsets, targets, weights = rows(xp, n, u, v, weighted=weigh)
     if xp.__name__ == "numpy":
         from louvain_um.graph.graph import Graph
 
@@ -276,16 +385,26 @@ def made(xp: Any, name: str, arcs: int, seed: int = 0) -> Any:
     return DeviceGraph(offsets, targets, weights)
 
 
-def _generated(xp: Any, name: str, arcs: int, seed: int) -> Any:
-    kind, options = GENERATED[name]
-    size = round(math.log2(arcs / 30)) if kind == "rmat" else arcs // 39
+def _generated(
+    xp: Any, name: str, arcs: int, seed: int, per_vertex: int | None = None, **options: Any
+) -> Any:
+    vertices = arcs / (per_vertex or ARCS_PER_VERTEX[name])
+    size: Any = int(vertices)
+    if name == "rmat":
+        size = round(math.log2(vertices))
+    elif name == "stencil":
+        size = (round(vertices ** (1 / 3)),) * 3
     if xp.__name__ == "numpy":
         from louvain_um.generators import GENERATORS
 
-        return GENERATORS[kind](size, seed=seed, **options).graph
+        return GENERATORS[name](size, seed=seed, **options).graph
     from louvain_um.gpu.generate import generate
 
-    return getattr(generate, kind)(size, seed=seed, **options).graph
+    return getattr(generate, name)(size, seed=seed, **options).graph
+
+
+def _rewired(xp: Any, rng: Any, n: int, ends: Any, share: float) -> Any:
+    return xp.where(rng.random(len(ends)) < share, rng.integers(0, n, len(ends)), ends)
 
 
 def _permutation(xp: Any, rng: Any, n: int) -> Any:

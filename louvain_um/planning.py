@@ -314,6 +314,7 @@ def plan_shape(
         source=source,
         max_degree=shape.max_degree,
         isolated=shape.isolated,
+        structure=shape.structure,
     )
     return make_plan(declared_for(shape, memory), memory, machine, budget, facts)
 

@@ -23,8 +23,9 @@ from louvain_um.placement.layout import (
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
-from louvain_um.placement.model.forecast import StageForecast, corrected, forecast
-from louvain_um.placement.model.remaining import Found, Remaining, TimeRange, time_range
+from louvain_um.placement.model.forecast import OUTSIDE, StageForecast, corrected, forecast
+from louvain_um.placement.model.measured_runs import TimeRange, longer_than_kind, time_range
+from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.workload import (
     ONE_RUN,
     UNTIL_NOTHING,
@@ -69,6 +70,8 @@ class Plan:
     request: Request
     planning_seconds: float = 0.0
     course: SearchCourse = ONE_RUN
+    longer: float | None = None
+    """By how much graphs like this one took longer than its kind; None if it was not sampled."""
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
@@ -116,7 +119,19 @@ class Plan:
     @property
     def expected(self) -> StageForecast:
         """Seconds by stage and cause."""
-        return self._taking(self.choice.expected)
+        return self._taking(self._one)
+
+    @property
+    def _one(self) -> StageForecast:
+        """The forecast of one run with the default options."""
+        return self._as_long(self.choice.expected)
+
+    def _as_long(self, of_kind: StageForecast) -> StageForecast:
+        """Return the forecast of a graph's kind as long as graphs like this one took."""
+        if self.longer is None:
+            return of_kind
+        every = dict.fromkeys(STAGES, self.longer)
+        return of_kind.scaled(every | dict.fromkeys(OUTSIDE, 1.0))
 
     def _taking(self, one: StageForecast, cycles: int | None = None) -> StageForecast:
         """Return the forecast of a search whose runs with the default cycles are one like this."""
@@ -177,7 +192,12 @@ class Plan:
     @property
     def seconds_in_core(self) -> float:
         """Predicted seconds with everything in plain device memory, fit or not."""
-        return self._taking(StageForecast(core=self.work.core)).seconds
+        return self._taking(self._in_core).seconds
+
+    @property
+    def _in_core(self) -> StageForecast:
+        """The forecast of one run with the default options in core."""
+        return self._as_long(StageForecast(core=self.work.core))
 
     @property
     def stage_seconds(self) -> dict[Stage, float]:
@@ -310,11 +330,10 @@ class Plan:
 
     @cached_property
     def seconds_range(self) -> TimeRange:
-        """Seconds of the algorithm: low, expected, high, by what coarse levels may keep."""
-        kept = self.kept or (0.02, 0.3, 1.0)
-        limit = self.limit if self.in_pages else None
-        one = self.choice.expected
-        found = time_range(one, self.work, kept, limit=limit, arc_bytes=self._arc_bytes)
+        """Seconds of the algorithm: low, expected, high."""
+        one = self._one
+        sampled = self.longer is not None
+        found = time_range(one.seconds, self._in_core.seconds, self.work.method, sampled=sampled)
         if self.course != ONE_RUN:
             cycles = UNTIL_NOTHING if self.course.cycles == -1 else (None, None, None)
             times = [self._taking(one, each).seconds / one.seconds for each in cycles]
@@ -324,9 +343,7 @@ class Plan:
             found = TimeRange(
                 found.low * times[0], found.expected * times[1], found.high * times[2]
             )
-        # Of a graph whose launches take longest, the plan's own figure counts them level by level.
-        low, high = min(found.low, self.seconds), max(found.high, self.seconds)
-        return TimeRange(low, found.expected, high)
+        return found
 
     def remaining(self, found: Found) -> Remaining:
         """Return what follows from level 1: how long the run takes."""
@@ -341,12 +358,11 @@ class Plan:
     @property
     def range_note(self) -> str:
         """The range of seconds, and what it depends on."""
-        found, kept = self.seconds_range, self.kept
-        text = f"{readable(found.low)} to {readable(found.high)}, by what level 1 keeps of the arcs"
-        if kept is None:
-            return f"{text}, which cannot be estimated from a size alone"
-        shares = " to ".join(f"{100 * share:.0f} %" for share in (kept[0], kept[2]))
-        return f"{text}: {shares}, by degrees and a sample of triangles"
+        found = self.seconds_range
+        text = f"{readable(found.low)} to {readable(found.high)}"
+        if self.longer is None:
+            return f"{text}: graphs of this size differ, and none was sampled"
+        return f"{text}: nine of ten graphs with like degrees and samples took so long"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -371,7 +387,7 @@ class Plan:
     @property
     def runs(self) -> float:
         """The time, relative to that of one run with the default options."""
-        return self.expected.seconds / self.choice.expected.seconds
+        return self.expected.seconds / self._one.seconds
 
     @property
     def verdict(self) -> str:
@@ -415,7 +431,7 @@ class Plan:
             With corrected predictions; under "auto", with another layout if that pays for the
             rest of the run.
         """
-        work = corrected(self.work, visited, seconds, self.expected)
+        work = corrected(self.work, visited, seconds, self.choice.expected)
         expected = forecast(
             self.arrays,
             self.chosen,
@@ -425,7 +441,8 @@ class Plan:
             low_scratch=self.low_scratch,
             limit=self.limit if self.in_pages else None,
         )
-        updated = replace(self, work=work, choice=replace(self.choice, expected=expected))
+        choice = replace(self.choice, expected=expected)
+        updated = replace(self, work=work, choice=choice, longer=None)
         done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
         left = _left_seconds(updated, done)
         fixed = not choosing or self.request.policy.name != AUTO.name
@@ -612,7 +629,9 @@ def make_plan(
         limit=there if allowed is None else min(allowed, there),
         free=there if managed else 0,
     )
-    return plan_for(request, work_for(default.arrays, machine, facts or Facts()), default)
+    facts = facts or Facts()
+    work = work_for(default.arrays, machine, facts)
+    return replace(plan_for(request, work, default), longer=longer_than_kind(work, facts))
 
 
 def _refuse_of_others(policy: Policy) -> None:

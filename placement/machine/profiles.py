@@ -39,8 +39,12 @@ def _shipped_file(name: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
+MODEL: Final = ("rates", "kinds", "measured_runs")
+"""Tables of a file that the cost model was fitted with."""
+
+
 def _shipped(name: str) -> Machine:
-    values = {k: v for k, v in _shipped_file(name).items() if k not in ("rates", "kinds")}
+    values = {k: v for k, v in _shipped_file(name).items() if k not in MODEL}
     like = values.pop("like", None)
     if like is None:
         return Machine(**values)

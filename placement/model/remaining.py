@@ -4,8 +4,7 @@ What level 0 took is the measure of what follows: a coarse arc is visited and ag
 fast as one of the input was in this run, on this machine, under this budget. How fast levels shrink
 and how many cycles follow is not known then. Whether communities are larger than a vertex and its
 neighbours explains most of it: smaller ones came about by chance, and further cycles work on all
-levels. Before a run, what is measured cheaply, the degrees and a sample of triangles, bounds what
-coarse levels may keep, and so the time (`time_range`).
+levels.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import Final
 
 from louvain_um.core.rules import CYCLES, MOST_KEPT
 from louvain_um.placement.machine.profiles import H200, rate, rates
-from louvain_um.placement.model.forecast import StageForecast
 from louvain_um.placement.model.workload import Workload
 
 LEVELS: Final = 4
@@ -75,7 +73,6 @@ class Found:
     isolated: int = 0
     skew: float = 1.0
     max_degree: int = 0
-    waited: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,10 +163,10 @@ class Remaining:
     @cached_property
     def visit(self) -> float:
         """Seconds of a visit of an arc with everything on the device."""
-        arcs, waited = max(self.work.arcs, 1), 0.0 if self.limit is None else self.found.waited
-        seconds = (self.level_0 - (waited or 0.0)) / arcs / (self.found.visited + self.aggregating)
-        if waited is not None:
-            return max(0.0, seconds)
+        arcs = max(self.work.arcs, 1)
+        seconds = self.level_0 / arcs / (self.found.visited + self.aggregating)
+        if self.limit is None:
+            return seconds
         of_vertices = self.rates.visit_vertex * self._vertices[0] / arcs
         hubs = 1 + self.rates.visit_skew * (1 - 1 / max(self.found.skew, 1.0))
         return min(seconds, self.scale * hubs * (self.rates.visit + of_vertices))
@@ -238,63 +235,3 @@ class Remaining:
     def after_cycle(self, spent: float) -> float:
         """Return the seconds of the whole run, if the first cycle took so many."""
         return spent + self.again
-
-
-Kept = tuple[float, float, float]
-"""Share of the input's arcs that level 1 keeps: low, expected, high."""
-
-LEVEL_0: Final = tuple(rates("range_of_level_0").values())
-"""Seconds of level 0 relative to the expected."""
-
-LATER: Final = rate("later")
-"""Seconds of what follows level 0, by those that the same facts are taken to mean when level 1 is
-there: all three shares of its arcs at once, and as many vertices, are rare."""
-
-JOINED: Final = rate("joined")
-"""Vertices of level 1 by those of the input, relative to the arcs that it keeps."""
-
-BUS: Final = tuple(rates("range_of_bus").values())
-"""Seconds of the bus on level 0 relative to the expected."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeRange:
-    """Seconds of the algorithm: without loading the graph and fetching labels."""
-
-    low: float
-    expected: float
-    high: float
-
-    def __contains__(self, seconds: float) -> bool:
-        return self.low <= seconds <= self.high
-
-
-def time_range(
-    expected: StageForecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: float
-) -> TimeRange:
-    """Return how long a run may take."""
-    level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))
-    causes = (expected.remote, expected.out_of_core, expected.arrival)
-    bus = sum(s for by in causes for stage, s in by.items() if stage not in ("load", "coarse"))
-    bus -= expected.arrival.get("fetch", 0.0) + expected.remote.get("fetch", 0.0)
-    # Without pages, coarse levels lie where the plan says, however many arcs they keep.
-    away = expected.remote.get("coarse", 0.0) if limit is None else 0.0
-    found = []
-    for at, share in enumerate(kept):
-        waited = BUS[at] * max(bus, 0.0)
-        first = LEVEL_0[at] * level_0 + waited
-        vertices = int(JOINED * share * work.vertices)
-        known = Found(
-            seconds=first,
-            visited=work.visited,
-            arcs=int(share * work.arcs),
-            vertices=vertices,
-            communities=vertices,
-            waited=waited,
-        )
-        run = Remaining(work=work, limit=limit, arc_bytes=arc_bytes, found=known)
-        cycles = work.kind.methods[work.method].cycles if work.method == "leiden" else 1
-        later = run.seconds - first + cycles * run.idle(work.isolated)
-        there = share / kept[1] * away if kept[1] else 0.0
-        found.append(first + LATER * later + BUS[at] * there)
-    return TimeRange(*found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.core.rules import CYCLES, FAST_CYCLES, FULL_SWEEPS, SUB_ROUNDS
@@ -238,6 +238,17 @@ ONE_RUN: Final = SearchCourse()
 """A run with the default cycles."""
 
 
+class LocalStructure(NamedTuple):
+    """Samples of the surroundings of a graph's vertices, each a probability.
+
+    `squares`: other neighbours of both ends of an edge are joined. `collisions`: two random walks
+    of four steps from one vertex end at the same one.
+    """
+
+    squares: float
+    collisions: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known of a graph besides its declared arrays: what is None follows from these."""
@@ -249,6 +260,7 @@ class Facts:
     source: Source = "host"
     max_degree: int | None = None
     isolated: int = 0
+    structure: LocalStructure | None = None
 
 
 def work_for(arrays: Sequence[ArraySpec], machine: Machine, facts: Facts = Facts()) -> Workload:

@@ -5,6 +5,8 @@ import pytest
 
 from louvain_um import Graph, generators
 from louvain_um.gpu.generate import generate
+from louvain_um.gpu.memory.graph_stats import SAMPLED_FROM, graph_stats
+from louvain_um.gpu.memory.loading import survey
 
 pytestmark = pytest.mark.gpu
 
@@ -43,6 +45,12 @@ def test_the_device_makes_the_same_graph(gpu, kind, size, options):
     assert same(there.graph.to_host(), here.graph)
     if here.labels is not None:
         assert np.array_equal(there.labels, here.labels)
+
+
+def test_a_graph_on_the_device_is_sampled_as_on_the_host(gpu):
+    there = generate.rmat(16, seed=3).graph
+    assert there.n_arcs > SAMPLED_FROM
+    assert survey(there) == graph_stats(there.to_host())
 
 
 def test_rows_are_sorted_in_stretches(gpu, monkeypatch):

@@ -7,7 +7,8 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.generators import stencil
-from louvain_um.gpu.memory.graph_stats import sampled_clustering
+from louvain_um.gpu.memory import graph_stats
+from louvain_um.gpu.memory.graph_stats import sampled_clustering, sampled_structure
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.policy import policy
 from tests.paths import BENCHMARKS
@@ -29,7 +30,7 @@ def test_there_are_twenty_and_half_of_them_may_be_fitted_to(kinds):
 
 
 def test_each_kind_is_a_graph_of_about_the_size(kinds):
-    for name in (*kinds.KINDS, *kinds.GENERATED, *kinds.SKEWED):
+    for name in (*kinds.KINDS, *kinds.GENERATED, *kinds.SKEWED, *kinds.OTHERS):
         graph = kinds.made(np, name, 40_000)
         checked = Graph(graph.offsets, graph.targets, graph.weights, graph.loops, check=True)
         assert 15_000 < checked.n_arcs < 80_000, name
@@ -57,6 +58,24 @@ def test_triangles_are_sampled_alike_each_time(kinds):
 def test_graphs_without_arcs_have_no_triangles():
     nothing = np.zeros(4, np.int64), np.zeros(0, np.uint32)
     assert sampled_clustering(*nothing) == 0.0
+
+
+def test_squares_and_walks_are_sampled_as_counted(monkeypatch):
+    n = np.arange(30)
+    whole = lu.Graph.from_edges(*np.triu_indices(30, 1))
+    sides = lu.Graph.from_edges(np.repeat(n, 30), np.tile(n + 30, 30))
+    ring = lu.Graph.from_edges(n, np.roll(n, -1))
+    assert sampled_structure(ring.offsets, ring.targets) is None, "its run takes as long"
+    monkeypatch.setattr(graph_stats, "SAMPLED_FROM", 0)
+    exact = {
+        whole: (1.0, 1 / 30),
+        sides: (1.0, 1 / 30),
+        ring: (0.0, (1 + 16 + 36 + 16 + 1) / 256),
+    }
+    for graph, expected in exact.items():
+        found = sampled_structure(graph.offsets, graph.targets)
+        assert found == sampled_structure(graph.offsets, graph.targets)
+        assert found == pytest.approx(expected, rel=0.1)
 
 
 def test_pages_of_a_search_are_those_of_its_rows_in_the_order_of_blocking(kinds):

@@ -1,4 +1,4 @@
-"""Statistics of a graph that a plan needs besides its size: degrees, and a sample of triangles."""
+"""Statistics of a graph that a plan needs besides its size: degrees, and samples of its arcs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.parallel import over_pieces
 from louvain_um.gpu.memory.packed import MOST_WEIGHT
+from louvain_um.placement.model.workload import LocalStructure
 
 
 class DegreeStats(NamedTuple):
@@ -21,6 +22,7 @@ class DegreeStats(NamedTuple):
     hub_arcs: int | None = None
     clustering: float | None = None
     weights16: bool = False
+    structure: LocalStructure | None = None
 
 
 HUB_DEGREE: Final = 1024
@@ -28,10 +30,34 @@ HUB_DEGREE: Final = 1024
 
 
 def graph_stats(graph: Any) -> DegreeStats:
-    """Return the statistics of a graph, a sample of its triangles among them."""
-    found = degree_stats(graph.offsets)
-    clustering = sampled_clustering(graph.offsets, graph.targets)
-    return found._replace(clustering=clustering, weights16=fit16(graph.weights))
+    """Return the statistics of a graph, samples of its arcs among them."""
+    offsets, targets = read_where_it_is(graph.offsets), read_where_it_is(graph.targets)
+    return degree_stats(graph.offsets)._replace(
+        clustering=sampled_clustering(offsets, targets),
+        weights16=fit16(graph.weights),
+        structure=sampled_structure(offsets, targets),
+    )
+
+
+class There:
+    """An array on a device, of which some entries at a time are read."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        import cupy
+
+        found: NDArray[Any] = cupy.asnumpy(self.array[cupy.asarray(places)])
+        return found
+
+
+def read_where_it_is(array: Any) -> NDArray[Any] | There:
+    """Return what reads entries of an array, on the host or on a device."""
+    return array if isinstance(array, np.ndarray) else There(array)
 
 
 def fit16(weights: Any) -> bool:
@@ -76,17 +102,69 @@ def sampled_clustering(offsets: Any, targets: Any, wedges: int = WEDGES) -> floa
     first, second = (low + (part * (high - low)).astype(np.int64) for part in drawn[1:])
     distinct = first != second
     u, v = targets[first[distinct]].astype(np.int64), targets[second[distinct]].astype(np.int64)
+    return _joined_share(offsets, targets, u, v)
+
+
+def _joined_share(offsets: Any, targets: Any, u: Any, v: Any) -> float:
+    """Return the share of pairs of vertices that an arc joins."""
+    if not len(u):
+        return 0.0
     # The shorter of both rows is searched.
     longer = offsets[u + 1] - offsets[u] > offsets[v + 1] - offsets[v]
     u, v = np.where(longer, v, u), np.where(longer, u, v)
     low, end = offsets[u], offsets[u + 1]
-    high = end
-    for _ in range(int(high_bit(int((end - low).max())) if len(u) else 0)):
+    high, last = end, len(targets) - 1
+    for _ in range(int(high_bit(int((end - low).max())))):
         middle = (low + high) // 2
-        before = (low < high) & (targets[np.minimum(middle, arcs - 1)] < v)
+        before = (low < high) & (targets[np.minimum(middle, last)] < v)
         low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
-    joined = (low < end) & (targets[np.minimum(low, arcs - 1)] == v)
-    return float(joined.mean()) if len(u) else 0.0
+    joined = (low < end) & (targets[np.minimum(low, last)] == v)
+    return float(joined.mean())
+
+
+SAMPLED: Final = 1 << 12
+WALKS: Final = 1 << 5
+STEPS: Final = 4
+"""Paths and walks that are sampled, walks from the same vertex, and steps of each."""
+
+SAMPLED_FROM: Final = 1 << 20
+"""Arcs from which sampling takes less than a run does."""
+
+
+def sampled_structure(offsets: Any, targets: Any) -> LocalStructure | None:
+    """Return samples of what is near a vertex; None for graphs whose runs take as long."""
+    arcs = len(targets)
+    if arcs < SAMPLED_FROM:
+        return None
+    drawn = iter(structure_draws())
+
+    def neighbour(vertices: Any) -> Any:
+        low = offsets[vertices]
+        many = offsets[vertices + 1] - low
+        return targets[low + (next(drawn) * many).astype(np.int64)].astype(np.int64)
+
+    u = targets[(next(drawn) * arcs).astype(np.int64)].astype(np.int64)
+    v = neighbour(u)
+    of_u, of_v = neighbour(u), neighbour(v)
+    path = (of_u != v) & (of_v != u) & (of_u != of_v)
+    squares = _joined_share(offsets, targets, of_u[path], of_v[path])
+    at = np.repeat(u[: SAMPLED // WALKS], WALKS)
+    for _ in range(STEPS):
+        at = neighbour(at)
+    from_ = np.repeat(np.arange(SAMPLED // WALKS), WALKS)
+    _, met = np.unique(from_ * len(offsets) + at, return_counts=True)
+    return LocalStructure(
+        squares=squares,
+        collisions=float((met * (met - 1)).sum() / (SAMPLED * (WALKS - 1))),
+    )
+
+
+@cache
+def structure_draws() -> NDArray[np.float64]:
+    """Return numbers from 0 to 1 that draw arcs, three neighbours and the steps of walks."""
+    drawn = np.random.default_rng(1).random((4 + STEPS, SAMPLED))
+    drawn.flags.writeable = False
+    return drawn
 
 
 @cache

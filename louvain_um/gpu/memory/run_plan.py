@@ -46,6 +46,7 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         isolated=degrees.isolated,
         hub_arcs=degrees.hub_arcs,
         clustering=degrees.clustering,
+        structure=degrees.structure,
         weights16=degrees.weights16,
         skew=degrees.degree_squares * graph.n_vertices / max(graph.n_arcs, 1) ** 2,
         method=options.method,
@@ -104,6 +105,7 @@ def plan_shape(
         skew=skew,
         max_degree=degrees.max_degree,
         isolated=degrees.isolated,
+        structure=degrees.structure,
         source="device" if on_device else "host",
     )
     return make_plan(

@@ -16,6 +16,7 @@ from louvain_um.gpu.memory.coarse_memory import (
 )
 from louvain_um.gpu.memory.packed import MOST_ARCS, MOST_LENGTH, most_bytes, sorts
 from louvain_um.options import Method
+from louvain_um.placement.model.workload import LocalStructure
 
 
 def sums_of_ones(arcs: int) -> int:
@@ -37,6 +38,7 @@ class Shape:
     isolated: int = 0
     hub_arcs: int | None = None
     clustering: float | None = None
+    structure: LocalStructure | None = None
     skew: float = 1.0
     method: Method = "louvain"
     kind: str = "unknown"

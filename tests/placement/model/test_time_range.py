@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from louvain_um.generators import lfr
 from louvain_um.gpu.memory.coarse_memory import arcs_range, expected_arcs
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
-from louvain_um.placement.model.remaining import Found
-from louvain_um.planning import plan_shape
+from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.model.workload import LocalStructure
+from louvain_um.planning import measure, plan_shape
 from tests.paths import RESULTS
 
 RECORDED = json.loads((RESULTS / "graph_kinds_h200.json").read_text("utf-8"))["results"]
@@ -25,19 +27,21 @@ def graph():
 
 @pytest.mark.parametrize("budget", [None, "70%", "30%"])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_a_range_holds_its_expectation(graph, method, budget):
+def test_a_range_is_of_what_is_expected_of_graphs_like_it(graph, method, budget):
     found = lu.plan(graph, method=method, device_budget=budget, machine="h200")
     span = found.seconds_range
     assert 0 < span.low < span.expected < span.high
+    assert span.expected == pytest.approx(found.seconds)
     assert span.expected in span
     assert found.to_dict()["seconds_range"] == [span.low, span.expected, span.high]
-    assert "triangles" in found.range_note
+    assert "nine of ten graphs" in found.range_note
 
 
 @pytest.mark.parametrize("n", [1, 3, 40, 3000])
 def test_the_range_of_a_small_graph_holds_what_is_planned(n):
     path = lu.Graph.from_edges(np.arange(n - 1), np.arange(1, n), n_vertices=n)
     plan = lu.plan(path, machine="h200")
+    assert plan.longer is None
     assert plan.seconds in plan.seconds_range
 
 
@@ -58,23 +62,39 @@ def test_less_memory_takes_no_less(graph):
         assert less.high >= 0.999 * more.high
 
 
-def test_a_size_alone_tells_little_and_says_so():
-    found = lu.plan(n_vertices=1 << 20, n_arcs=1 << 25, machine="h200")
-    assert found.seconds_range.high > 5 * found.seconds_range.low
-    assert "cannot be estimated from a size alone" in found.range_note
+def test_a_size_alone_tells_little_and_says_so(graph):
+    found = lu.plan(n_vertices=graph.n_vertices, n_arcs=graph.n_arcs, machine="h200")
+    sampled = lu.plan(graph, machine="h200").seconds_range
+    span = found.seconds_range
+    assert span.high / span.low > 1.5 * sampled.high / sampled.low
+    assert "none was sampled" in found.range_note
 
 
-def test_the_range_narrows_when_level_1_is_known(graph):
-    found = lu.plan(graph, machine="h200")
-    level_0 = found.seconds_range.expected / 2
-    few, many = (
-        found.remaining(
-            Found(seconds=level_0, visited=4.0, arcs=arcs, vertices=1000, communities=1000)
-        ).seconds
-        for arcs in (10_000, graph.n_arcs)
-    )
-    assert level_0 < few < many
-    assert many - few < found.seconds_range.high - found.seconds_range.low
+def test_samples_change_what_is_expected_but_no_decision(graph):
+    shape = measure(graph, "louvain").shape
+    plans = [
+        plan_shape(replace(shape, structure=structure), "auto", Budget.parse(budget), "h200")
+        for structure in (None, LocalStructure(squares=0.9, collisions=1e-5))
+        for budget in (None, "30%")
+    ]
+    assert plans[0].layout == plans[2].layout
+    assert plans[1].layout == plans[3].layout
+    assert plans[1].chosen == plans[3].chosen
+
+
+def test_a_measured_sweep_counts_more_than_graphs_like_it(graph):
+    found = lu.plan(graph, device_budget="30%", machine="h200")
+    unsampled = replace(found, longer=None)
+    assert found.seconds != unsampled.seconds
+    visited = [4 * graph.n_arcs]
+    assert found.corrected(visited, 0.1).seconds == unsampled.corrected(visited, 0.1).seconds
+
+
+def test_another_machine_takes_as_much_longer_as_its_rates_say(graph):
+    slow = replace(H200, device_random_rate=H200.device_random_rate / 4)
+    there, here = lu.plan(graph, machine=slow), lu.plan(graph, machine="h200")
+    assert there.longer == here.longer
+    assert here.seconds < there.seconds < 4 * here.seconds
 
 
 def test_triangles_and_hubs_bound_what_level_1_keeps():
@@ -92,15 +112,28 @@ def test_labels_of_all_kinds_depend_on_no_budget():
 
 
 @pytest.mark.records
-def test_kinds_that_nothing_was_fitted_to_took_as_long_as_said():
-    rows = [row for row in RECORDED if row["policy"] == "auto"]
-    inside = {True: 0, False: 0}
-    for row in rows:
+def test_nine_of_ten_runs_took_as_long_as_said():
+    """Predictions are fitted to the runs in core; the record has errors of families left out."""
+    inside, ratios = [], []
+    for row in (row for row in RECORDED if row["policy"] == "auto"):
         shape = Shape(
             vertices=row["vertices"], arcs=row["arcs"], method=row["method"], **row["shape"]
         )
         skew = shape.skew * shape.arcs / shape.vertices
         plan = plan_shape(shape, "auto", Budget.parse(row["budget_bytes"]), "h200", skew=skew)
-        inside[row["fitted"]] += row["seconds"] in plan.seconds_range
-    assert len(rows) == 220
-    assert (sum(inside.values()), inside[False]) == (205, 110)
+        inside.append(row["seconds"] in plan.seconds_range)
+        if row["budget"] is None:
+            ratios.append(plan.seconds / row["seconds"])
+            assert plan.seconds_range.high < 4 * plan.seconds_range.low
+    assert len(inside) == 220
+    assert sum(inside) >= 0.9 * len(inside)
+    assert np.median(np.abs(np.array(ratios) - 1)) < 0.3
+
+
+def test_of_families_left_out_nine_of_ten_took_as_long_as_said():
+    found = json.loads((RESULTS / "predictions_h200.json").read_text("utf-8"))
+    for row in found["summary"]:
+        assert row["left_out"] < 0.3
+        assert row["width"] < 4
+        # Had counts been known, what is off would be less: half of it or more is due to them.
+        assert row["counted"] < row["left_out"] < row["halves"]

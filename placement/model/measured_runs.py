@@ -1,0 +1,98 @@
+"""How long a run takes, before it begins: as runs on graphs like it took.
+
+The time of an arc differs tenfold between kinds of graph, mostly by how often levels visit it, how
+fast levels shrink and how many cycles follow. Degrees, and samples of the surroundings of vertices,
+tell such graphs apart. Between measured graphs it is interpolated by kernel ridge regression: each
+has a weight, and counts the more the more alike it is. `benchmarks/predictions.py` measures graphs,
+fits the weights, and judges them on kinds that were left out; `machine/h200.toml` holds them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from louvain_um.placement.machine.profiles import FITTED, H200
+from louvain_um.placement.model.forecast import OUTSIDE
+from louvain_um.placement.model.workload import (
+    Facts,
+    LocalStructure,
+    Workload,
+    seconds_in_core,
+)
+
+MEASURED: Final[Any] = FITTED["measured_runs"]
+
+LEAST_SQUARES: Final = 0.01
+LEAST_MEETING: Final = 1e-5
+"""Below these, samples tell nothing apart."""
+
+
+def features(structure: LocalStructure, vertices: int, arcs: int, skew: float) -> tuple[float, ...]:
+    """Return what tells graphs apart.
+
+    `vertices` are those with arcs, `skew` is the sum of their squared degrees by arcs.
+    """
+    squares, collisions = structure
+    degree = arcs / max(vertices, 1)
+    # By chance walks meet the more often, the fewer vertices hold the arcs.
+    meeting = max(collisions - skew / arcs, LEAST_MEETING)
+    return math.log(degree), math.log(squares + LEAST_SQUARES), math.log(degree * meeting)
+
+
+def expected_seconds(
+    found: Sequence[float], arcs: int, method: str, fitted: Any = MEASURED
+) -> float:
+    """Return seconds in core on an H200 of a graph with these features: of arcs, and of steps.
+
+    A sweep and a level take some time however small they are.
+    """
+    at = [(x - mean) / spread for x, mean, spread in zip(found, *fitted["scale"], strict=True)]
+    near = [
+        math.exp(-sum((x - y) ** 2 for x, y in zip(at, graph, strict=True)) / fitted["reach"])
+        for graph in fitted["graphs"]
+    ]
+
+    def interpolated(mean: float, slopes: Sequence[float], weights: Sequence[float]) -> float:
+        return math.exp(mean + _product(at, slopes) + _product(near, weights))
+
+    of = fitted[method]
+    return arcs * interpolated(**of["arcs"]) + interpolated(**of["steps"])
+
+
+def longer_than_kind(work: Workload, facts: Facts) -> float | None:
+    """Return by how much graphs like one took longer than its kind in core.
+
+    None if the graph was not sampled. Rates of other machines scale both alike.
+    """
+    if facts.structure is None or facts.skew is None:
+        return None
+    found = features(facts.structure, work.vertices - work.isolated, work.arcs, facts.skew)
+    stages = seconds_in_core(work.kind, work.vertices, work.arcs, H200, work.method, work.visited)
+    of_kind = sum(seconds for stage, seconds in stages.items() if stage not in OUTSIDE)
+    return expected_seconds(found, work.arcs, work.method) / of_kind
+
+
+def _product(one: Sequence[float], other: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(one, other, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """Seconds of the algorithm: without loading the graph and fetching labels."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __contains__(self, seconds: float) -> bool:
+        return self.low <= seconds <= self.high
+
+
+def time_range(expected: float, in_core: float, method: str, *, sampled: bool) -> TimeRange:
+    """Return between which seconds nine of ten runs are, of a method that takes so long in core."""
+    of = MEASURED[method] if sampled else MEASURED["unsampled"]
+    more = max(expected / in_core, 1.0) ** MEASURED["beyond"] if in_core else 1.0
+    return TimeRange(of["low"] / more * expected, expected, of["high"] * more * expected)
