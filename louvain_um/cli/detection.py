@@ -54,7 +54,8 @@ def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, f
                 raise
             known = ", ".join(ATTRIBUTED)
             raise LouvainUmError(
-                f"{error}, or for the graph with its communities one of {known}"
+                f"{error}, or for the graph with its communities one of {known}; `louvain-um draw` "
+                "makes pages and pictures"
             ) from None
     elif hierarchy or safe_csv:
         name = "--hierarchy" if hierarchy else "--safe-csv"

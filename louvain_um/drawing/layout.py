@@ -112,14 +112,14 @@ def draw_communities(graph: Graph, result: Result, seed: int) -> Drawing:
         positions=_positions(radii, ends, np.sqrt(weights), seed, None),
         radii=radii,
         communities=np.arange(count),
-        names=_hub_names(graph, result, count),
+        names=hub_names(graph, result, count),
         ends=ends,
         weights=weights,
         left_out=f"{rest:,} smaller communities are not drawn" if rest else "",
     )
 
 
-def _hub_names(graph: Graph, result: Result, count: int) -> list[str]:
+def hub_names(graph: Graph, result: Result, count: int) -> list[str]:
     """Return the name of the highest degree in each community, or else the community's number."""
     if result.names is None:
         return [str(number) for number in range(count)]

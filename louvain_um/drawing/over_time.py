@@ -207,6 +207,7 @@ def draw_leads(ax: Any, history: pd.DataFrame, times: list[str]) -> None:
     audits = np.flatnonzero(~np.isnan(lead))
     colours = [PALETTE[1] if value > 0 else PALETTE[0] for value in lead[audits]]
     ax.vlines(audits, 0, lead[audits], colors=colours, lw=2)
+    ax.scatter(audits, lead[audits], s=16, color=colours, zorder=3)
     ax.axhline(0, color=GREY, lw=0.8)
     ax.set_xlim(-0.5, len(history) - 0.5)
     _ticks(ax, times)

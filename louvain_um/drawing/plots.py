@@ -10,7 +10,13 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
+from louvain_um.drawing.layout import (
+    Drawing,
+    draw_communities,
+    draw_vertices,
+    drawable,
+    hub_names,
+)
 from louvain_um.errors import LouvainUmError, OptionError, install_hint
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName
@@ -21,11 +27,17 @@ from louvain_um.results.quality import modularity
 Kind = Literal["graph", "communities", "sizes", "dendrogram"]
 KINDS: Final = ("graph", "communities", "sizes", "dendrogram")
 
-MOST_LEAVES: Final = 150
+MOST_LEAVES: Final = 1000
 """Leaves of a dendrogram at most: vertices, or else the communities of its finest partition."""
 
-MOST_NAMED: Final = 120
+MOST_READ: Final = 150
+"""Communities of a dendrogram at most, and leaves that have names."""
+
+MOST_NAMED: Final = 60
 """Names written next to circles, the largest circles first."""
+
+MOST_LEVEL: Final = 8
+"""Names side by side in a dendrogram; more are written upright."""
 
 SMALL: Final = 150
 """Vertices up to which a notebook shows each; more take seconds to place."""
@@ -86,7 +98,7 @@ def _missing() -> LouvainUmError:
     )
 
 
-UNDER_NAMES: Final = {"facecolor": "white", "edgecolor": "none", "alpha": 0.6, "pad": 0.4}
+UNDER_NAMES: Final = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4}
 """What keeps names readable over lines; they stay text in SVG files."""
 
 
@@ -176,6 +188,7 @@ def _sizes(ax: Any, sizes: NDArray[np.int64]) -> None:
     else:
         step = max(1, int(np.ceil((high - low + 1) / 24)))
         bins = np.asarray(np.arange(low, high + step + 1, step) - 0.5, np.float64)
+        ax.xaxis.get_major_locator().set_params(integer=True)
     ax.hist(sizes, bins=bins, color=colour(0), edgecolor="white", linewidth=0.6)
     ax.set_xlabel("members of a community", color=INK)
     ax.set_ylabel("communities", color=INK)
@@ -188,18 +201,24 @@ def _dendrogram(ax: Any, result: Result, graph: Graph) -> None:
 
     Vertices or the finest communities that can be seen are below, communities on top.
     """
-    if result.n_communities > MOST_LEAVES:
+    if result.n_communities > MOST_READ:
         raise LouvainUmError(
             f"{result.n_communities:,} communities are too many for a dendrogram (at most "
-            f"{MOST_LEAVES}); draw kind='communities' or kind='sizes'"
+            f"{MOST_READ}); draw kind='communities' or kind='sizes'"
         )
     levels = [labels.astype(np.int64) for labels in result.hierarchy()]
     if result.n_vertices <= MOST_LEAVES:
         levels = [np.arange(result.n_vertices), *levels]
     levels = [labels for labels in levels if labels.max(initial=-1) < MOST_LEAVES]
+    if len(levels) == 1 and result.n_vertices > MOST_LEAVES:
+        raise LouvainUmError(
+            f"the hierarchy has no partition of at most {MOST_LEAVES:,} parts below its "
+            "communities; draw kind='communities', or the dendrogram of one community's subgraph"
+        )
     heights = _heights(graph, result, levels)
     order = np.lexsort(levels)  # by the coarsest partition first
     last = levels[-1]
+    thin = min(1.1, 300 / max(1, int(levels[0].max(initial=0))))
     leaves = levels[0][order]
     _, first = np.unique(leaves, return_index=True)
     ranks = np.empty(len(first), np.int64)
@@ -214,7 +233,7 @@ def _dendrogram(ax: Any, result: Result, graph: Graph) -> None:
         for node in range(len(across)):
             x, up = across[node], means[parent[node]]
             ax.plot([x, x, up], [low, high, high], color=colour(int(top[node])),
-                    linewidth=1.1, solid_capstyle="round")  # fmt: skip
+                    linewidth=thin, solid_capstyle="round")  # fmt: skip
         across = means
     for community, x in enumerate(across.tolist()):
         size = 60 * np.sqrt(result.sizes[community] / result.sizes[0])
@@ -233,13 +252,31 @@ def _dendrogram(ax: Any, result: Result, graph: Graph) -> None:
     name = "modularity" if result.objective in ("modularity", "cpm") else result.objective
     ax.set_ylabel(name, color=INK)
     ax.set_xticks([])
-    if result.n_vertices == len(first):
+    if len(first) > MOST_READ or result.n_vertices > len(first):
+        _name_dots(ax, across, heights[-1], hub_names(graph, result, result.n_communities))
+    else:
         names = range(len(first)) if result.names is None else result.names.tolist()
         at = {int(rank): cut(shown(names[leaf])) for leaf, rank in enumerate(ranks)}
         texts = [at[rank] for rank in range(len(first))]
         ax.set_xticks(range(len(first)), texts, rotation=90, parse_math=False)
         ax.tick_params("x", labelsize=6 if len(first) > 40 else 8, length=0)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _name_dots(ax: Any, across: NDArray[Any], height: float, names: list[str]) -> None:
+    """Write names above dots where there is room, upright where there are many."""
+    if len(names) > MOST_NAMED:
+        return
+    upright = len(names) > MOST_LEVEL
+    for x, name in zip(across.tolist(), names, strict=True):
+        ax.annotate(
+            cut(name), (x, height), (0, 8), textcoords="offset points", ha="center", va="bottom",
+            fontsize=7, color=INK, rotation=90 if upright else 0, parse_math=False,
+        )  # fmt: skip
+    if upright:
+        low, high = ax.get_ylim()
+        longest = max(len(cut(name)) for name in names)
+        ax.set_ylim(low, high + 0.015 * longest * (high - low))
 
 
 def _heights(graph: Graph, result: Result, levels: list[NDArray[np.int64]]) -> list[float]:

@@ -217,6 +217,31 @@ def test_more_communities_than_a_dendrogram_can_show_are_refused():
         result.plot("dendrogram")
 
 
+@pytest.mark.parametrize(("cliques", "rotation"), [(8, 0), (12, 90)])
+def test_a_dendrogram_with_too_many_leaves_to_read_names_its_communities(cliques, rotation):
+    graph = lu.generators.ring_of_cliques(cliques, size=25).graph
+    result = lu.louvain(graph, device="cpu")
+    axes = figure("dendrogram")[1]
+    result.plot("dendrogram", ax=axes)
+    assert len(axes.get_xticks()) == 0
+    assert len(axes.texts) == result.n_communities
+    assert {text.get_rotation() for text in axes.texts} == {rotation}
+
+
+def test_a_dendrogram_without_a_partition_that_can_be_seen_is_refused():
+    graph = lu.generators.ring_of_cliques(3, size=400).graph
+    result = lu.Communities.of(graph, np.arange(1200) // 400)
+    with pytest.raises(lu.LouvainUmError, match="no partition of at most 1,000 parts"):
+        result.plot("dendrogram")
+
+
+def test_sizes_are_counted_at_whole_numbers():
+    drawn, axes = figure("sizes")
+    novel().plot("sizes", ax=axes)
+    drawn.canvas.draw()
+    assert all(tick == round(tick) for tick in axes.get_xticks())
+
+
 def test_lines_are_as_wide_as_their_weights_say_and_thinner_the_more_there_are():
     def widths(edges, weights):
         graph = lu.Graph.from_edges(np.arange(edges), np.arange(edges) + 1, weights)
