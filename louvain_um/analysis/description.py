@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.results.communities import Communities
-from louvain_um.results.display import count, require_pandas
+from louvain_um.results.display import SHOWN, count, html_table, require_pandas, size_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +95,20 @@ class Description:
         """Return the line of each vertex's community, as `write_graph` takes attributes."""
         return np.array(self.labels, object)[self.communities.labels]
 
+    def __repr__(self) -> str:
+        said = count(len(self.findings), "finding", "findings")
+        return f"Description({self.communities!r}, {said})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{number}: {line}" for number, line in enumerate(self.labels) if line)
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what distinguishes each of the largest communities."""
+        sizes = size_rows(self.communities)
+        lines = [*self.labels[:SHOWN], ""]
+        rows = [(*row[:2], line) for row, line in zip(sizes, lines, strict=False)]
+        return html_table(("community", "size", "distinguished by"), rows)
+
     def to_frame(self) -> pd.DataFrame:
         """Return `Communities.table` with the column ``label``."""
         return self.communities.table().assign(label=self.labels)
@@ -106,9 +120,11 @@ def describe(found: Communities, nodes: Any) -> Description:
     Parameters
     ----------
     found : Communities
-    nodes : pandas.DataFrame or path
-        A row for each vertex; a CSV, TSV or Parquet file. Vertices are in the column vertex, id,
-        node, name or label, or else in the first column, as the graph names them.
+    nodes : table, graph, AnnData or path
+        A row for each vertex: a table of pandas, Arrow or Polars, or a CSV, TSV or Parquet file.
+        Vertices are in the column vertex, id, node, name or label, else in an index that is no
+        number, or in the first column, as the graph names them. Of a networkx or igraph graph and
+        an AnnData, the attributes of the vertices or cells.
 
     Returns
     -------
@@ -158,36 +174,54 @@ def describe(found: Communities, nodes: Any) -> Description:
 
 def _joined(found: Communities, nodes: Any) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows of vertices, indexed by their places, and notes on the others."""
-    pandas = require_pandas()
-    if isinstance(nodes, str | Path):
-        nodes = read_attributes(nodes)
-    if not isinstance(nodes, pandas.DataFrame) or not len(nodes.columns):
-        raise GraphError("attributes of vertices are a table with one row for each vertex")
-    by_name = {str(title).lower(): title for title in reversed(list(nodes.columns))}
-    key = next((by_name[name] for name in ID_COLUMNS if name in by_name), nodes.columns[0])
-    ids = nodes[key].astype(str)
-    if ids.duplicated().any():
-        raise GraphError(f"vertex {ids[ids.duplicated()].iloc[0]!r} has two rows; keep one")
+    frame, where = _attributes(nodes)
+    ids = frame.index.astype(str)
+    if ids.has_duplicates:
+        raise GraphError(f"vertex {ids[ids.duplicated()][0]!r} has two rows; keep one")
     names = found.names if found.names is not None else range(len(found.labels))
     place = {str(name): at for at, name in enumerate(names) if name is not None}
-    places = ids.map(place)
-    matched = places.notna().to_numpy()
+    places = np.array([place.get(each, -1) for each in ids], np.int64)
+    matched = places >= 0
     if not matched.any():
         raise GraphError(
-            f"no value of column {key!r}, such as {ids.iloc[0]!r}, is a vertex of the graph, such "
-            f"as {next(iter(place), '')!r}"
+            f"no value of {where}, such as {ids[0]!r}, is a vertex of the graph, such as "
+            f"{next(iter(place), '')!r}"
             if len(ids)
             else "the table of vertices has no rows"
         )
     notes = list[str]()
     if not matched.all():
-        first = ids[~matched].iloc[0]
         rows = count(int(np.count_nonzero(~matched)), "row is", "rows are")
-        notes.append(f"{rows} of no vertex, such as {first!r}")
+        notes.append(f"{rows} of no vertex, such as {ids[~matched][0]!r}")
     if missing := len(place) - int(matched.sum()):
         notes.append(f"{count(missing, 'vertex has', 'vertices have')} no row")
-    rest = nodes.loc[matched].drop(columns=[key])
-    return rest.set_axis(places[matched].astype(np.int64), axis=0), notes
+    return frame.loc[matched].set_axis(places[matched], axis=0), notes
+
+
+def _attributes(nodes: Any) -> tuple[pd.DataFrame, str]:
+    """Return attributes indexed by vertex, and what names the vertices."""
+    pandas = require_pandas()
+    if isinstance(nodes, str | Path):
+        nodes = read_attributes(nodes)
+    elif hasattr(nodes, "obsp"):  # an AnnData
+        return nodes.obs, "obs_names"
+    elif hasattr(nodes, "is_multigraph"):  # of networkx
+        index = pandas.Index([str(vertex) for vertex in nodes])
+        return pandas.DataFrame([row for _, row in nodes.nodes(data=True)], index), "the graph"
+    elif hasattr(nodes, "get_vertex_dataframe"):  # of igraph
+        nodes = nodes.get_vertex_dataframe()
+        unique = [key for key in ("label", "name") if key in nodes and nodes[key].is_unique]
+        return (nodes.set_index(unique[0]) if unique else nodes), "the graph"
+    elif hasattr(nodes, "to_pandas"):  # of Arrow or Polars
+        nodes = nodes.to_pandas()
+    if not isinstance(nodes, pandas.DataFrame) or not len(nodes.columns):
+        raise GraphError("attributes of vertices are a table with one row for each vertex")
+    by_name = {str(title).lower(): title for title in reversed(list(nodes.columns))}
+    key = next((by_name[name] for name in ID_COLUMNS if name in by_name), None)
+    if key is None and nodes.index.inferred_type != "integer":
+        return nodes, "the index"
+    key = nodes.columns[0] if key is None else key
+    return nodes.set_index(key), f"column {key!r}"
 
 
 def read_attributes(path: str | Path) -> pd.DataFrame:

@@ -130,7 +130,7 @@ def _draw(ax: Any, drawing: Drawing) -> None:
             zorder=2,
         )
     )
-    for place in named(drawing):
+    for place in named(drawing, 9.0 / ax.figure.get_figwidth()):
         x, y = at[place]
         large = drawing.radii[place] > 0.03 and len(drawing.names[place]) < 4
         ax.text(
@@ -155,18 +155,21 @@ def _draw(ax: Any, drawing: Drawing) -> None:
     ax.set_axis_off()
 
 
-def named(drawing: Drawing) -> list[int]:
-    """Return the circles to name: the largest first, where names do not cover each other."""
+def named(drawing: Drawing, letter: float = 1.0) -> list[int]:
+    """Return the circles to name: the largest first, where names do not cover each other.
+
+    `letter` is the size of letters, relative to a figure of 9 inches.
+    """
     boxes = np.empty((0, 4))
     chosen = []
     for place in np.argsort(-drawing.radii, kind="stable").tolist():
         name = cut(drawing.names[place])
-        half = 0.011 * len(name)
+        half = 0.011 * letter * len(name)
         if not name:
             continue
         x, y = drawing.positions[place]
         low = y + drawing.radii[place]
-        box = np.array([x - half, low, x + half, low + 0.045])
+        box = np.array([x - half, low, x + half, low + 0.045 * letter])
         if np.any((boxes[:, :2] < box[2:]).all(1) & (box[:2] < boxes[:, 2:]).all(1)):
             continue
         boxes = np.vstack((boxes, box))

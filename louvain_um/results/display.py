@@ -146,8 +146,13 @@ def html_view(result: Result, picture: str = "") -> str:
     parts = [f"<p>{escape(text_view(result))}</p>", picture]
     for head, rows in ((LEVEL_HEAD, level_rows(result)), (SIZE_HEAD, size_rows(result))):
         if rows:
-            parts.append(f"<table>{_row('th', head)}{''.join(_row('td', r) for r in rows)}</table>")
+            parts.append(html_table(head, rows))
     return "".join(parts)
+
+
+def html_table(head: tuple[str, ...], rows: Rows) -> str:
+    """Return texts as a table for a notebook."""
+    return f"<table>{_row('th', head)}{''.join(_row('td', row) for row in rows)}</table>"
 
 
 def _row(tag: str, cells: tuple[str, ...]) -> str:

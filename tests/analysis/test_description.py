@@ -55,6 +55,47 @@ def test_numbers_are_those_of_mann_and_whitney(found):
     assert description.labels[2].startswith("age high (")
 
 
+def attributes(found, kind):
+    """Return the same attributes as a table or a graph of a library."""
+    colours = [["red", "blue"][label % 2] for label in found.labels.tolist()]
+    if kind == "index":
+        return pd.DataFrame({"colour": colours}, index=found.names)
+    if kind in ("polars", "pyarrow"):
+        library = pytest.importorskip(kind)
+        make = library.DataFrame if kind == "polars" else library.table
+        return make({"id": found.names.tolist(), "colour": colours})
+    if kind == "networkx":
+        graph = found.to_networkx()
+        nx.set_node_attributes(graph, dict(zip(found.names, colours, strict=True)), "colour")
+        for attributes in dict(graph.nodes(data=True)).values():
+            del attributes["community"]
+        return graph
+    if kind == "igraph":
+        graph = found.to_igraph()
+        del graph.vs["community"]
+        graph.vs["colour"] = colours
+        return graph
+    anndata = pytest.importorskip("anndata")
+    return anndata.AnnData(obs=pd.DataFrame({"colour": colours}, index=found.names))
+
+
+@pytest.mark.parametrize("kind", ["index", "polars", "pyarrow", "networkx", "igraph", "anndata"])
+def test_attributes_are_taken_from_where_they_are(found, kind):
+    described = lu.describe(found, attributes(found, kind))
+    assert described.findings == lu.describe(found, attributes(found, "index")).findings
+    assert described.labels[0].startswith("colour red (100%, ")
+    assert not described.notes
+
+
+def test_what_distinguishes_communities_is_shown_as_text_and_in_a_notebook(found):
+    described = lu.describe(found, attributes(found, "index"))
+    assert str(described).splitlines()[1] == f"1: {described.labels[1]}"
+    assert repr(described) == f"Description({found!r}, 4 findings)"
+    shown = described._repr_html_()
+    assert shown.count("<tr>") == 1 + found.n_communities
+    assert "<td>colour red (100%, " in shown
+
+
 def test_terms_of_texts(found):
     pytest.importorskip("sklearn")
     words = ["wine cheese", "steel iron", "music dance", "goal ball"]
