@@ -5,8 +5,9 @@
 Builds both, installs each with what it requires and nothing else into a new environment of every
 Python given (by default those of 3.11 to 3.14 that are on the path), and runs README's first
 command, `doctor`, and detection with NMI, ARI and AMI there. Writes `sbom.json` next to them: name,
-version and licence of every package installed. Ends with 1 and the reason if anything fails; this
-is the release's check (CONTRIBUTING.md).
+version and licence of every package that the wheel with its extras would install. Ends with 1 and
+the reason if anything fails, also where an extra cannot be resolved; this is the release's check
+(CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = tuple(f"python3.{minor}" for minor in range(11, 15))
@@ -41,18 +43,8 @@ from louvain_um.profiling.attach.program import PREBUILT
 ctypes.CDLL(str(PREBUILT)).InitializeInjection
 """
 
-SBOM = """
-import json
-from importlib.metadata import distributions
-listed = []
-for each in distributions():
-    about = each.metadata
-    licence = about.get("License-Expression") or about.get("License") or ""
-    classes = [c.rpartition(" :: ")[2] for c in about.get_all("Classifier") or () if "License" in c]
-    licence = (licence.splitlines() or [""])[0] or ", ".join(classes)
-    listed.append({"name": about["Name"], "version": each.version, "licence": licence})
-print(json.dumps(sorted(listed, key=lambda each: each["name"].lower())))
-"""
+EXTRAS = "formats,report,charts,cluster,mpi,cuda13"
+"""What the SBOM covers, besides what the package always needs."""
 
 
 def output(*command: str | Path) -> str:
@@ -80,8 +72,8 @@ def build(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def check(archive: Path, python: str) -> list[dict[str, str]]:
-    """Install an archive into an empty environment and use it; return what was installed."""
+def check(archive: Path, python: str) -> None:
+    """Install an archive into an empty environment and use it."""
     with tempfile.TemporaryDirectory() as work:
         environment = Path(work, "env")
         output(python, "-m", "venv", environment)
@@ -94,8 +86,34 @@ def check(archive: Path, python: str) -> list[dict[str, str]]:
         if archive.suffix == ".whl" and shutil.which("cc") and sys.platform == "linux":
             output(there / "python", "-c", LIBRARY)
         output(there / "python", "-c", CHECK)
-        listed: list[dict[str, str]] = json.loads(output(there / "python", "-c", SBOM))
-    return listed
+
+
+def licences(wheel: Path, python: str) -> list[dict[str, str]]:
+    """Return name, version and licence of what a wheel with its extras would install."""
+    with tempfile.TemporaryDirectory() as work:
+        environment, report = Path(work, "env"), Path(work, "report.json")
+        output(python, "-m", "venv", environment)
+        pip = (environment / "bin" / "python", "-m", "pip", "install", "-q")
+        output(*pip, "--upgrade", "pip")  # older ones report no licence expressions
+        wanted = f"louvain-um[{EXTRAS}] @ {wheel.as_uri()}"
+        output(*pip, "--dry-run", "--report", report, wanted)
+        listed = [each["metadata"] for each in json.loads(report.read_text())["install"]]
+    return sorted(
+        (
+            {"name": each["name"], "version": each["version"], "licence": licence(each)}
+            for each in listed
+        ),
+        key=lambda each: each["name"].lower(),
+    )
+
+
+def licence(about: dict[str, Any]) -> str:
+    """Return a package's licence in one line: its expression, its classifiers or its text."""
+    classes = [
+        each.rpartition(" :: ")[2] for each in about.get("classifier", ()) if "License" in each
+    ]
+    text = (about.get("license") or "").strip().splitlines() or [""]
+    return about.get("license_expression") or ", ".join(classes) or text[0]
 
 
 def answers(python: str) -> bool:
@@ -130,9 +148,12 @@ def main() -> None:
     archives = build(given.output)
     for python in given.python or filter(answers, PYTHONS):
         for archive in archives:
-            listed = check(archive, python)
-            print(f"{archive.name} works with {python} and {len(listed)} packages")
+            check(archive, python)
+            print(f"{archive.name} works with {python}")
+    wheel = next(each for each in archives if each.suffix == ".whl")
+    listed = licences(wheel, sys.executable)
     (given.output / "sbom.json").write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
+    print(f"{len(listed)} packages in the SBOM")
     print(f"written to {given.output}")
 
 

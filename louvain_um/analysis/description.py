@@ -159,6 +159,9 @@ def describe(found: Communities, nodes: Any) -> Description:
         values, of = column[there], labels[there]
         if values.empty:
             continue
+        if str(values.iloc[0]) == str(of[0]) and (values.astype(str) == of.astype(str)).all():
+            notes.append(f"column {title} is left out: it holds the communities")
+            continue
         kind = _kind(values)
         if kind == "numbers":
             findings += _numbers(str(title), values.to_numpy(np.float64), of)
