@@ -285,8 +285,8 @@ def install_hint(extras: str) -> str:
     return f"pip install 'louvain-um[{extras}]{url and f' @ {url}'}'"
 
 
-def require_packages(what: str, *modules: str) -> None:
-    """Raise if modules that something needs are not installed, before any work is done."""
+def missing_packages(*modules: str) -> list[str]:
+    """Return those of some modules that are not installed, without importing them."""
     import sys
     from importlib.util import find_spec
 
@@ -294,7 +294,11 @@ def require_packages(what: str, *modules: str) -> None:
         # None among loaded modules stands for one that cannot be imported.
         return sys.modules[module] is None if module in sys.modules else find_spec(module) is None
 
-    missing = [module for module in modules if lacks(module)]
-    if missing:
+    return [module for module in modules if lacks(module)]
+
+
+def require_packages(what: str, *modules: str) -> None:
+    """Raise if modules that something needs are not installed, before any work is done."""
+    if missing := missing_packages(*modules):
         remedy = f"install it with pip install {' '.join(missing)}"
         raise LouvainUmError(f"{what} needs {' and '.join(missing)}; {remedy}")

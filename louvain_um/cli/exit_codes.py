@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, ParamSpec
+from typing import Any, Final, ParamSpec
 
 import typer
 
@@ -74,6 +74,20 @@ def open_standard_streams() -> None:
 def print_note(text: str) -> None:
     """Print a note on stderr; Python arguments in it become options."""
     print_line(f"note: {one_line(with_flags(text))}")
+
+
+PAGES: Final = ("charts,report", "matplotlib", "jinja2")
+"""The extras of pages with charts, and the modules of these."""
+
+
+def has_packages(what: str, extras: str, *modules: str, quiet: bool) -> bool:
+    """Return whether what an output needs is installed; a note says what is missing, and how to."""
+    from louvain_um.errors import install_hint, missing_packages
+
+    missing = bool(missing_packages(*modules))
+    if missing and not quiet:
+        print_note(f"no {what}: {install_hint(extras)}")
+    return not missing
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 import warnings
 
 import pytest
@@ -135,3 +136,21 @@ def test_columns_are_chosen_by_name_or_number(run, orders):
     ):
         graph = run("detect", orders, "--device", "cpu", "--json", *options).json["graph"]
         assert (graph["vertices"], graph["edges"], graph["weighted"]) == (3, 3, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "said"),
+    [
+        (("resolution", "--points", "3"), "matplotlib", "no profile.svg: pip install"),
+        (("sweep", "--machine", "p4000"), "jinja2", "no report.html: pip install"),
+        (("stores", "--stores", "rows"), "matplotlib", "no rates.svg: pip install"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_before_the_work(
+    arguments, module, said, run, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.chdir(tmp_path)
+    command, *rest = arguments
+    result = run(command, "missing.txt", *rest, "-o", "out")
+    assert f"note: {said}" in result.err.partition("missing.txt:")[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option
-from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
+from louvain_um.cli.exit_codes import going_on, has_packages, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import with_flags
 
@@ -72,6 +72,7 @@ def resolution(
         device=device,
         threads=threads,
     )
+    drawn = False
     if output is not None:
         from louvain_um.analysis.profile import check_folder
 
@@ -83,12 +84,15 @@ def resolution(
                 problem="the output is a folder",
             )
         check_folder(output, force=force)
+        drawn = has_packages(PICTURE, "charts", "matplotlib", quiet=quiet)
     with counted_steps(quiet=quiet) as steps:
         steps(0, 0, f"reading {graph}")
         loaded = reading.suited_to(options.objective).read(graph)
         asked = {"low": low, "high": high, "points": points, "runs": runs,
                  "warm_starts": warm_starts}  # fmt: skip
         profile = search(loaded, options, asked, output, steps, force=force)
+        if output is not None and drawn:
+            draw(profile, output / PICTURE)
     graphs.print_notes({graph: loaded}, quiet=quiet)
     if json:
         from louvain_um.analysis.profile import summary
@@ -102,7 +106,7 @@ def search(
     graph: Graph, options: Options, asked: dict[str, Any], output: Path | None, steps: Any,
     *, force: bool,
 ) -> ResolutionProfile:  # fmt: skip
-    """Return the profile; with a folder, keep each point there, and write tables and a picture."""
+    """Return the profile; with a folder, keep each point there, and write tables."""
     from louvain_um.analysis.profile import ProfileStore
     from louvain_um.analysis.resolution import resolution_profile
     from louvain_um.profiling.sweep.points import digest_of
@@ -122,19 +126,11 @@ def search(
     with going_on(force=force), ProfileStore(output, setup, force=force) as store:
         profile = resolution_profile(graph, **asked, **run, known=store.points, on_point=store.add)
         store.write(profile)
-    draw(profile, output / PICTURE)
     return profile
 
 
 def draw(profile: ResolutionProfile, path: Path) -> None:
-    """Write the picture, where Matplotlib is installed."""
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        from louvain_um.errors import install_hint
-
-        print_note(f"no picture: it needs Matplotlib, {install_hint('charts')}")
-        return
+    """Write the picture."""
     from louvain_um.cli.commands.draw import save_figure
     from louvain_um.drawing.plots import figure
 

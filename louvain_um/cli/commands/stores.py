@@ -12,9 +12,9 @@ import typer
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option, refuse_given
-from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
+from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
-from louvain_um.errors import OptionError, install_hint
+from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -123,6 +123,8 @@ def stores(
         if also == "all"
         else tuple(filter(None, map(str.strip, also.split(",")))),
     )
+    charts = has_packages("rates.svg", "charts", "matplotlib", quiet=quiet)
+    pages = has_packages("report.html", *PAGES, quiet=quiet)
     with progress_reporter(quiet=quiet) as reporter:
         sources: list[tuple[str, Any]] = []
         for source in graph:
@@ -141,7 +143,9 @@ def stores(
         with going_on(force=force):
             records = compare_stores(sources, settings, output, force=force, progress=reporter.step)
     notes = [few_edges(name, source, settings) for name, source in sources if every is None]
-    chart, page = draw(records, output / "rates.svg"), write_page(records, output)
+    drawn = charts and draw(records, output / "rates.svg")
+    if pages:
+        write_page(records, output)
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return
@@ -149,10 +153,9 @@ def stores(
     if settings.also:
         console().print(trials_of(records))
     if not quiet:
-        for note in filter(None, [*notes, chart, page]):
+        for note in filter(None, notes):
             print_note(note)
-        drawn = [name for name, note in (("rates.svg", chart), ("report.html", page)) if not note]
-        written = ["results.json", "results.csv", *drawn]
+        written = ["results.json", "results.csv", *["rates.svg"] * drawn, *["report.html"] * pages]
         print_note(f"{', '.join(written[:-1])} and {written[-1]} are in {output}")
 
 
@@ -223,17 +226,13 @@ def table(records: list[dict[str, Any]], columns: Sequence[tuple[str, str, float
     return table
 
 
-def draw(records: list[dict[str, Any]], file: Path) -> str:
-    """Draw insertions per second by batch size; return a note where matplotlib is missing."""
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        return f"no chart: {install_hint('charts')}"
+def draw(records: list[dict[str, Any]], file: Path) -> bool:
+    """Draw insertions per second by batch size; return whether edges were inserted."""
     from louvain_um.core.atomic_files import replacing
     from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
 
     if not any(r["insert_edges_per_second"] for r in records):
-        return "no chart: no edge was inserted"
+        return False
     figure, axes = new_figure(WIDE, TALL)
     for graph, store in dict.fromkeys((r["graph"], r["store"]) for r in records):
         mine = [r for r in records if (r["graph"], r["store"]) == (graph, store)]
@@ -251,25 +250,13 @@ def draw(records: list[dict[str, Any]], file: Path) -> str:
     axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     with replacing(file, force=True) as part:
         figure.savefig(part, format="svg")
-    return ""
+    return True
 
 
-def write_page(records: list[dict[str, Any]], folder: Path) -> str:
-    """Write the page of a comparison; return a note where something for it is missing."""
-    note = without_page()
-    if note:
-        return note
+def write_page(records: list[dict[str, Any]], folder: Path) -> None:
+    """Write the page of a comparison."""
     from louvain_um.core.atomic_files import replacing
     from louvain_um.drawing.reports import REPORT, store_page
 
     with replacing(folder / REPORT, force=True) as part:
         part.write_text(store_page(records), encoding="utf-8")
-    return ""
-
-
-def without_page() -> str:
-    """Return a note where something that pages need is missing, and nothing otherwise."""
-    from importlib.util import find_spec
-
-    missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
-    return f"no report.html: {install_hint('charts,report')}" if missing else ""

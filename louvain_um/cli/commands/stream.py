@@ -11,7 +11,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.common import option
-from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
+from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import IdKind, expanded
 from louvain_um.cli.terminal import echo
 from louvain_um.core import interrupts
@@ -146,6 +146,7 @@ def stream(
     columns |= {name: value for name, value in given.items() if value is not None}
     if ids != IdKind.auto:
         columns["ids"] = ids.value
+    pages = has_packages("report.html", *PAGES, quiet=quiet)
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
         edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)
         settings = {**edges.settings, "every": every, "window": window, **options}
@@ -173,8 +174,9 @@ def stream(
             seconds = clock.perf_counter() - since
         finally:
             folder.close()
-        reporter.step("drawing the report")
-        note = draw(output, edges.title)
+        if pages:
+            reporter.step("drawing the report")
+            draw(output, edges.title)
     about = summary(edges, tracker, begun, seconds)
     if json:
         common.print_json({"schema": 1, "folder": str(output), **about})
@@ -189,11 +191,9 @@ def stream(
         if not quiet:
             if begun:
                 print_note(f"went on after batch {begun:,}")
-            page = "" if note else " and report.html"
+            page = " and report.html" if pages else ""
             tables = f"communities.csv, events.csv{',' if page else ' and'} history.csv"
             print_note(f"{tables}{page} are in {output}")
-            if note:
-                print_note(note)
             if stopped is not None and edges.unread:
                 print_note("lines waited in the pipe; send all from the first one to continue")
     if stopped is not None:
@@ -250,15 +250,11 @@ def communities_now(tracker: Tracker) -> int:
     return int(np.count_nonzero(np.bincount(labels[there])))
 
 
-def draw(folder: Path, title: str) -> str:
-    """Write the page of a stream; return a note where something for it is missing."""
-    from louvain_um.cli.commands.stores import without_page
+def draw(folder: Path, title: str) -> None:
+    """Write the page of a stream."""
     from louvain_um.drawing.reports import write_report
 
-    note = without_page()
-    if not note:
-        write_report(folder, title, force=True)
-    return note
+    write_report(folder, title, force=True)
 
 
 def summary(edges: Source, tracker: Tracker, begun: int, seconds: float) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from louvain_um.cli.common import (
     option,
     refuse_given,
 )
-from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
+from louvain_um.cli.exit_codes import going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
-from louvain_um.errors import LouvainUmError, OptionError, install_hint
+from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -182,6 +182,7 @@ def sweep(
     from louvain_um.profiling.sweep.run import Progress
 
     check_folder(output, force=force)
+    has_packages("report.html", "report", "jinja2", quiet=quiet)
     notes: list[str] = []
     read: dict[str, Graph] = {}
     from louvain_um.cli.progress import progress_printer
@@ -231,10 +232,8 @@ def sweep(
 
     echo(fastest(rows))
     if not quiet:
-        if (output / "report.html").exists():
-            print_note(f"tables and report.html are in {output}")
-        else:
-            print_note(f"tables are in {output}; no report.html: {install_hint('report')}")
+        page = " and report.html" if (output / "report.html").exists() else ""
+        print_note(f"tables{page} are in {output}")
         if study is not None:
             print_note(
                 f"sessions of base are in {output / 'sessions'}, one a graph: louvain-um report "

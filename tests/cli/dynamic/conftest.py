@@ -9,7 +9,7 @@ TABLES = ("communities", "events", "history")
 @pytest.fixture
 def pageless(monkeypatch):
     """Leave out the page of a stream, which takes longer than following some hundred edges."""
-    monkeypatch.setattr(stream, "draw", lambda folder, title: "")
+    monkeypatch.setattr(stream, "draw", lambda folder, title: None)
 
 
 def tables(folder):
