@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
 import warnings
-from collections.abc import Iterable
-from numbers import Number
+from collections.abc import Callable, Iterable, Mapping
+from inspect import Signature, signature
+from numbers import Number, Real
+from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeGuard, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 MOST_NAMED: Final = 5
 """Arrays that an error lists."""
@@ -21,6 +27,10 @@ READ_AGAIN: Final = "; check its permissions and its disk, or copy it to another
 
 class LouvainUmError(Exception):
     """Base of the toolkit's errors; the text is one line that a user can act on."""
+
+    def __str__(self) -> str:
+        # What a user passed, such as a file's name, is quoted in messages and may break lines.
+        return " ".join(super().__str__().splitlines())
 
 
 class OptionError(LouvainUmError, ValueError):
@@ -84,6 +94,88 @@ def check_switch(option: str, value: object) -> None:
         raise OptionError(option, value, "must be True or False")
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number that a float can hold; a truth value is none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and float(value) is not None
+    except OverflowError:
+        return False
+
+
+def check_number(option: str, value: object) -> None:
+    """Raise an OptionError unless an option is a real number."""
+    if not is_number(value):
+        raise OptionError(option, value, "must be a number")
+
+
+def check_function(option: str, value: object) -> None:
+    """Raise an OptionError unless an option can be called."""
+    if not callable(value):
+        raise OptionError(option, value, "must be a function")
+
+
+def check_path(option: str, value: object) -> None:
+    """Raise an OptionError unless an option is a path that a file can have."""
+    if not isinstance(value, str | PathLike) or "\0" in str(value):
+        raise OptionError(option, value, "must be a path")
+
+
+def check_table(option: str, value: object) -> None:
+    """Raise an OptionError unless an option is a dict, or another mapping."""
+    if not isinstance(value, Mapping):
+        raise OptionError(option, value, "must be a dict")
+
+
+def check_texts(option: str, value: object) -> None:
+    """Raise an OptionError unless an option is a list, a tuple or another sequence."""
+    try:
+        iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        raise OptionError(option, value, "must be a list") from None
+
+
+KINDS: Final = {
+    r"bool": check_switch,
+    r"float": check_number,
+    r"Observer|Callable\[.*": check_function,
+    r"str \| (Path|os\.PathLike\[str\])": check_path,
+    r"Mapping\[.*": check_table,
+    r"Sequence\[(Phase \| )?str\]": check_texts,
+}
+"""Annotation of a parameter, None apart → what looks at its values."""
+
+
+def kind_checks(of: Signature) -> dict[str, Callable[[str, Any], None]]:
+    """Return what looks at the values of the parameters whose annotation is in `KINDS`."""
+    found = {}
+    for name, parameter in of.parameters.items():
+        known = str(parameter.annotation).removesuffix(" | None")
+        for pattern, check in KINDS.items():
+            if re.fullmatch(pattern, known):
+                found[name] = _or_none(check) if known != parameter.annotation else check
+    return found
+
+
+def _or_none(check: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+    """Return a check that lets None pass."""
+    return lambda option, value: None if value is None else check(option, value)
+
+
+def checks_kinds(call: Function) -> Function:
+    """Raise an OptionError for arguments of another kind than a function's annotations say."""
+    parameters = signature(call).parameters
+    checks = kind_checks(signature(call))
+
+    @functools.wraps(call)
+    def checked(*args: Any, **named: Any) -> Any:
+        for name, value in (*zip(parameters, args, strict=False), *named.items()):
+            if name in checks:
+                checks[name](name, value)
+        return call(*args, **named)
+
+    return checked  # type: ignore[return-value]
+
+
 def shown(value: object, most: int = MOST_SHOWN) -> str:
     """Return a value for a message, cut where it is long."""
     if isinstance(value, Number):
@@ -119,8 +211,6 @@ class GraphFormatError(GraphError):
 
     def __init__(self, message: str, file: str | Path, line: int | None = None) -> None:
         where = f"{file}:{line}" if line is not None else f"{file}"
-        # What a file holds is quoted in messages, and may break lines.
-        message = " ".join(message.splitlines())
         super().__init__(f"{where}: {message}")
         self.message = message
         self.file = str(file)
@@ -222,6 +312,8 @@ class WorkerLostError(LouvainUmError):
 
 class KernelCompileError(LouvainUmError):
     """A CUDA kernel did not compile; `log` is the compiler's output."""
+
+    __str__ = Exception.__str__  # a log has lines
 
     def __init__(self, log: str) -> None:
         super().__init__(

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from difflib import get_close_matches
 from inspect import Parameter, Signature, cleandoc, signature
-from numbers import Integral, Real
-from typing import Any, Final, Literal, TypedDict, TypeGuard, TypeVar, get_args
+from numbers import Integral
+from typing import Any, Final, Literal, TypedDict, TypeGuard, get_args
 
-from louvain_um.errors import OptionError, among
+from louvain_um.errors import Function, OptionError, among, check_number, kind_checks
 
 MAX_THREADS = 4096
 """More would take memory and time only to be started."""
@@ -264,8 +264,8 @@ class Options:
     def _check_kinds(self) -> None:
         """Raise for values of another type; make Python's numbers of NumPy's, which overflow."""
         for name in ("resolution", "threshold"):
-            if not is_number(value := getattr(self, name)):
-                raise OptionError(name, value, "must be a number")
+            value = getattr(self, name)
+            check_number(name, value)
             object.__setattr__(self, name, float(value))
         for name in ("max_level", "max_size", "n_iterations", "best_of", "seed", "threads"):
             value = getattr(self, name)
@@ -291,11 +291,6 @@ def refuse_plain(budget: str) -> None:
             f"pass {budget}% or {budget}MiB for {{option}} if that is meant, or {budget}B",
             problem=f"a budget of {budget} is {int(budget):,} bytes",
         )
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number; a truth value, which Python counts among them, is not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -361,8 +356,6 @@ class OptionValues(RunValues, total=False):
 SHOWN: Final = [each.name for each in fields(Options) if each.name in OptionValues.__annotations__]
 OF_DETECTION: Final = [name for name in SHOWN if name not in RunValues.__annotations__]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 ELSEWHERE: Final = {
     "gamma": "resolution",
     "initial_membership": "initial",
@@ -399,14 +392,18 @@ def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Functi
         first = [p for p in own if p.kind is not Parameter.KEYWORD_ONLY or p.name == "method"]
         last = [p for p in own if p not in first]
         shown = shown.replace(parameters=[*first, *added, *last])
+        # scikit-learn constructs anything; what `fit` makes of it is checked then.
+        checks = {} if function.__name__ == "__init__" else kind_checks(shown)
 
         @functools.wraps(function)
         def wrapper(*args: Any, **values: Any) -> Any:
             try:
-                shown.bind(*args, **values)
+                bound = shown.bind(*args, **values)
             except TypeError as error:
                 hint = _hint(shown, len(args), values)
                 raise TypeError(f"{function.__qualname__}() {error}{hint}") from None
+            for name in bound.arguments.keys() & checks.keys():
+                checks[name](name, bound.arguments[name])
             return function(*args, **(defaults | values))
 
         found: Any = wrapper

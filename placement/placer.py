@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from louvain_um.errors import OptionError, PlacementError, check_switch
+from louvain_um.core.plain_data import plain_array
+from louvain_um.errors import OptionError, PlacementError, among, check_switch, checks_kinds
 from louvain_um.events import Event, announce, announcing
 from louvain_um.options import Budget, Options
 from louvain_um.placement.layout import SLACK
@@ -90,6 +91,7 @@ class Placer:
     (999000.0, 'device')
     """
 
+    @checks_kinds
     def __init__(
         self,
         budget: Budget | int | str | None = None,
@@ -126,6 +128,7 @@ class Placer:
         self._counted = set[str]()
         self._closed = False
 
+    @checks_kinds
     def array(
         self,
         name: str,
@@ -193,7 +196,7 @@ class Placer:
         """
         self._refuse_late(spec.name)
         given = isinstance(source, np.ndarray | list | tuple)
-        slot = self.declared.add(spec, np.asarray(source) if given else source)
+        slot = self.declared.add(spec, plain_array(source, "source") if given else source)
         slot.array = self.backend.new(slot)
         return slot.array
 
@@ -219,13 +222,13 @@ class Placer:
 
         Fewer values than the array has, along its only dimension, fill its beginning.
         """
-        slot = self.slots[name]
+        slot = self._slot(name)
         slot.check()
         self.backend.fill(slot, values)
 
     def get(self, name: str) -> NDArray[Any]:
         """Return a copy of an array in host memory; the host reads what lives there itself."""
-        slot = self.slots[name]
+        slot = self._slot(name)
         slot.check()
         return self.backend.fetch(slot)
 
@@ -238,6 +241,13 @@ class Placer:
     def slots(self) -> dict[str, Slot]:
         """Arrays by name."""
         return self.declared.slots
+
+    def _slot(self, name: str) -> Slot:
+        """Return an array by name; the error lists all names."""
+        if not among(name, *self.slots):
+            known = ", ".join(self.slots) or "none is declared"
+            raise OptionError("name", name, f"must be that of an array ({known})")
+        return self.slots[name]
 
     def solve(self) -> ProgramPlan:
         """Decide where all arrays live, and allocate those that live in every phase.

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, OptionError, check_texts, checks_kinds
 from louvain_um.formats.file_types import path_text
 from louvain_um.profiling.session import Lifetime, SessionData, storage
 from louvain_um.profiling.session.summary import summary
@@ -74,6 +74,9 @@ class Session(SessionData):
         from louvain_um.profiling.views.html import write
 
         others = () if other is None else (other,) if isinstance(other, SessionData) else other
+        check_texts("other", others)
+        if not all(isinstance(each, SessionData) for each in others):
+            raise OptionError("other", other, "must be a session, or a list of sessions")
         write((self, *others), path_text(path), force=force)
 
     def timeline(self, path: str | Path, *, force: bool = False) -> None:
@@ -113,6 +116,7 @@ def load(path: str | Path) -> Session:
     return Session.of(storage.load(name))
 
 
+@checks_kinds
 def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session:
     """Read what ``nsys export --type sqlite``, or ``parquetdir``, wrote as a session.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.errors import OptionError
-from louvain_um.options import Budget, Method
+from louvain_um.errors import OptionError, check_texts, checks_kinds
+from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BUDGETS = ("100%", "90%", "70%", "50%", "30%")
 
 
+@checks_kinds
 def sweep(
     graph: Any = None,
     *,
@@ -134,6 +135,7 @@ def _settings(
 
     own = subjects[0].record if isinstance(subjects[0].graph, Program) else None
     machines = _listed("machine", machine)
+    Options(device=device)  # checks it
     gpus, measured = places_of(machines, "cpu" if own and device == "auto" else device)
     given = _listed("budgets", budgets, int, Budget)
     sizes = tuple(Budget.parse(budget) for budget in given)
@@ -160,6 +162,5 @@ def _listed(option: str, given: Any, *single: type) -> list[Any]:
         return [part for each in given.split(",") if (part := each.strip())]
     if isinstance(given, single):
         return [given]
-    if not isinstance(given, Iterable):
-        raise OptionError(option, given, "must be text, or a list")
+    check_texts(option, given)
     return list(given)

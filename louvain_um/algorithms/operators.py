@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.algorithms.functors import Cuda, Functor, taken
 from louvain_um.algorithms.programs import converted, device_rows_of, rows_of
 from louvain_um.cpu.algorithms.functors import atomic_add, atomic_max, atomic_min
-from louvain_um.errors import GraphError, OptionError, check_switch
+from louvain_um.errors import GraphError, OptionError, among, check_switch
 
 __all__ = [
     "Cuda", "advance", "atomic_add", "atomic_max", "atomic_min", "filter", "segmented_intersection",
@@ -103,7 +103,7 @@ def advance(
     >>> advance(g, None, lambda u, v, w, arc, d: w * d[v], d, returns="sums").tolist()
     [79.0, 6.0, 5.0]
     """
-    if returns not in ("unique", "all", "sums", None):
+    if not among(returns, "unique", "all", "sums", None):
         raise OptionError("returns", returns, "must be 'unique', 'all', 'sums' or None")
     check_switch("balanced", balanced)
     xp, engine, rows = side_of(graph, frontier, arguments)

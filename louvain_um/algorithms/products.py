@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.algorithms.programs import iterations_to
 from louvain_um.algorithms.running import running
-from louvain_um.errors import GraphError, LouvainUmError, OptionError
+from louvain_um.core.plain_data import plain_array
+from louvain_um.errors import GraphError, LouvainUmError, OptionError, is_number
 from louvain_um.events import Observer
-from louvain_um.options import OF_DETECTION, RunValues, is_number, is_whole, takes_options
+from louvain_um.options import OF_DETECTION, RunValues, is_whole, takes_options
 
 UNIT: Final = 1 << 60
 """The sum of all ranks, but for what is cut off: less than one unit per arc and iteration.
@@ -181,7 +182,7 @@ def spmv(
 
 def vector_of(x: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return a vector of `n` doubles."""
-    array = np.asarray(x)
+    array = plain_array(x, "x")
     if array.shape != (n,) or array.dtype.kind not in "biuf":
         got = f"{array.dtype} of shape {array.shape}"
         raise GraphError(

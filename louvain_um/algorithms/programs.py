@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, OptionError, among, shown
 from louvain_um.gpu.algorithms.rows import CONTROL_WORDS
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.graph import Graph
@@ -85,7 +85,9 @@ def vertex_of(graph: Any, name: Any) -> int:
             if type(other) is type(name) and other == name:
                 return number
         known = f"such as {names.tolist()[0]!r}" if n else "of which there are none"
-    raise GraphError(f"{name!r} is not a vertex of the graph; use one of its vertices, {known}")
+    raise GraphError(
+        f"{shown(name)} is not a vertex of the graph; use one of its vertices, {known}"
+    )
 
 
 Arrays = list[ProgramArray]
@@ -207,7 +209,7 @@ def iterations_to(tolerance: float, most: int) -> int:
 
 def check_name(name: str) -> None:
     """Refuse what is no algorithm, before a long read."""
-    if name not in BUILDERS:
+    if not among(name, *BUILDERS):
         raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.results.communities import Communities
+from louvain_um.results.communities import Communities, check_communities
 from louvain_um.results.display import SHOWN, count, html_table, require_pandas, size_rows
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def describe(found: Communities, nodes: Any) -> Description:
 
     Raises
     ------
+    OptionError
+        What is given is no result.
     GraphError
         A vertex has two rows, or no row is that of a vertex.
 
@@ -149,6 +151,7 @@ def describe(found: Communities, nodes: Any) -> Description:
     >>> lu.describe(r, sides).labels
     ['side a (100%, 50% overall)', 'side b (100%, 50% overall)']
     """
+    check_communities("found", found)
     frame, notes = _joined(found, nodes)
     findings = list[Finding]()
     known = frame.index.to_numpy()

@@ -20,10 +20,10 @@ from louvain_um.analysis.profile import (
     repeat,
 )
 from louvain_um.core.search import refuse_count, seeds_of
-from louvain_um.errors import OptionError, check_switch
+from louvain_um.errors import OptionError, check_switch, is_number
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
-from louvain_um.options import Method, Options, OptionValues, is_number, takes_options
+from louvain_um.options import Method, Options, OptionValues, takes_options
 from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.agreement import mean_agreement
 from louvain_um.results.quality import modularity

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
-from louvain_um.errors import LouvainUmError, check_switch
+from louvain_um.errors import LouvainUmError, check_path, check_switch
 
 NOT_SUPPORTED: Final = (
     errno.EINVAL, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
@@ -36,6 +36,7 @@ _temporary_files: dict[Path, int] = {}
 def check_output(path: str | Path, *, force: bool = False) -> Path:
     """Return where a file will be written, links followed, or raise if it cannot be written."""
     check_switch("force", force)
+    check_path("path", path)
     real = resolved(path)
     if real.is_dir():
         raise LouvainUmError(f"{path}: is a folder; name a file in it")

@@ -280,9 +280,7 @@ def plain_array(values: Any, what: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise GraphError(
-            f"{what} must be one-dimensional, not lists of different lengths"
-        ) from None
+        raise GraphError(f"{what} must be an array, not lists of different lengths") from None
 
 
 def number_array(values: Any) -> NDArray[Any]:
@@ -290,7 +288,8 @@ def number_array(values: Any) -> NDArray[Any]:
 
     Integers keep their values: as int64 or uint64, or as objects where neither holds all.
     """
-    array: NDArray[Any] = np.asanyarray(values)
+    lists = isinstance(values, list | tuple)
+    array: NDArray[Any] = plain_array(values, "values") if lists else np.asanyarray(values)
     if array.dtype.kind != "f" or array.ndim != 1 or hasattr(values, "dtype"):
         return array
     with np.errstate(invalid="ignore"):

@@ -26,6 +26,8 @@ def refuse_count(name: str, value: object, low: int, high: int) -> None:
 def seeds_of(runs: int, first: int, name: str = "runs") -> range:
     """Return the seeds of so many runs, whose number a parameter of that name is."""
     refuse_count(name, runs, 1, MOST_RUNS)
+    if not is_whole(first) or first < 0:
+        raise OptionError("seed", first, "must lie in 0 … 2^32 - 1")
     if first + runs > 2**32:
         raise OptionError("seed", first, f"must leave room for {runs} seeds below 2^32")
     return range(first, first + runs)

@@ -91,12 +91,13 @@ class ClusterRun:
         if self.cluster is None and self.labels is not None:
             problem = "labels are written by the ranks of a cluster"
             raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
-        known = among(self.cluster, None, "mpi") or not isinstance(self.cluster, str)
-        if not known and not LOCAL.fullmatch(self.cluster) and not ADDRESS.fullmatch(self.cluster):
+        named = isinstance(self.cluster, str) and self.cluster != "mpi"
+        known = not named or LOCAL.fullmatch(self.cluster) or ADDRESS.fullmatch(self.cluster)
+        if not known or hasattr(self.cluster, "__array__"):
             raise OptionError(
                 "cluster", self.cluster, "must be 'local:N', a scheduler's address or 'mpi'"
             )
-        if isinstance(self.cluster, str) and self.cluster != "mpi":
+        if named:
             require("distributed", "Dask", "cluster")
 
     @property

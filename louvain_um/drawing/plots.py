@@ -17,9 +17,9 @@ from louvain_um.drawing.layout import (
     drawable,
     hub_names,
 )
-from louvain_um.errors import LouvainUmError, OptionError, install_hint
+from louvain_um.errors import LouvainUmError, OptionError, among, install_hint
 from louvain_um.graph.graph import Graph
-from louvain_um.options import ObjectiveName
+from louvain_um.options import ObjectiveName, Options
 from louvain_um.results.display import count, cut, score, shown
 from louvain_um.results.partition import Result
 from louvain_um.results.quality import modularity
@@ -55,8 +55,11 @@ def kind_for(graph: Graph) -> Kind:
 
 def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> Any:
     """Draw a result; `Communities.plot` documents the arguments."""
-    if kind not in (None, "auto", *KINDS):
+    if not among(kind, None, "auto", *KINDS):
         raise OptionError("kind", kind, f"must be one of {', '.join(KINDS)}, auto")
+    if ax is not None and not hasattr(ax, "add_collection"):
+        raise OptionError("ax", ax, "must be axes of Matplotlib")
+    Options(seed=seed)  # checks it
     chosen = kind_for(graph) if kind in (None, "auto") else kind
     if ax is None:
         ax = figure_axes(flat=chosen in ("sizes", "dendrogram"))

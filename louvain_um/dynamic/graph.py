@@ -32,7 +32,14 @@ from louvain_um.dynamic.contents import Contents, HostContents
 from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
 from louvain_um.dynamic.stores import share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Growing, Store, given
-from louvain_um.errors import GraphError, OptionError, among, check_switch, shown
+from louvain_um.errors import (
+    GraphError,
+    OptionError,
+    among,
+    check_switch,
+    checks_kinds,
+    shown,
+)
 from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -474,6 +481,7 @@ class DynamicGraph:
             weights = self._contents.find(np.repeat(ids, len(found)), found)
         return (self._names.at(found) if self._names else found), weights
 
+    @checks_kinds
     def to_networkx(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
         """Return the graph as a `networkx.Graph`, without removed vertices."""
         found = self.host_snapshot().to_networkx(attributes)

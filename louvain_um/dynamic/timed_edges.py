@@ -111,7 +111,7 @@ def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdg
                 "text"
             ) from None
     column: Callable[[int], Any]
-    if hasattr(table, "iloc"):
+    if hasattr(table, "iloc") and hasattr(table, "columns"):
         titles = [str(title) for title in table.columns]
         numeric = [getattr(kind, "kind", "O") in "iuf" for kind in table.dtypes]
         column = lambda place: _arrow_column(arrow, table.iloc[:, [place]])  # noqa: E731

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, checks_kinds
 from louvain_um.formats.file_types import (
     READERS,
     SUFFIXES,
@@ -43,6 +43,7 @@ def write_graph(
     attributes: Mapping[str, NDArray[Any]] | None = ...,
     force: bool = ...,
 ) -> tuple[str, ...]: ...
+@checks_kinds
 def write_graph(
     path: str | os.PathLike[str] | Graph | Communities,
     graph: Graph | Communities | str | os.PathLike[str],

@@ -310,8 +310,9 @@ def too_many(n: int, edges: int) -> str:
 def refuse_missing(path: str) -> None:
     """Raise an error for an empty path, a folder or a missing file."""
     where = Path(path)
-    if not path:
-        raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
+    if not path or "\0" in path:
+        problem = "holds a NUL" if path else "is empty"
+        raise GraphFormatError(f"file name {problem}; name a file, or - for stdin", repr(path))
     try:
         where.stat()
     except FileNotFoundError:

@@ -121,9 +121,10 @@ def matrix_graph(
     if len(rows) != n or any(len(row) != n for row in rows):
         raise file.error(f"the matrix is not {n} × {n}, as its vertices are; correct it")
     try:
-        matrix = np.array([[float(cell) if cell else 0.0 for cell in row] for row in rows])
+        cells = [float(cell) if cell else 0.0 for row in rows for cell in row]
     except ValueError as error:
         raise file.error(f"the matrix holds what is not a number ({error}); correct it") from None
+    matrix = np.array(cells, np.float64).reshape(n, n)
     if np.isfinite(matrix).all() and (matrix == np.floor(matrix)).all():
         matrix = matrix.astype(np.int64) if np.abs(matrix).max(initial=0) < 2**53 else matrix
     return from_labelled(matrix, numbers_or_texts(labels), options)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, checks_kinds
 from louvain_um.generators.base import (
     CommonOptions,
     Generated,
@@ -36,6 +36,7 @@ of 0.339, 0.328, 0.324, 0.321, 0.320 and 0.319.
 """
 
 
+@checks_kinds
 def lfr(
     n: int,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, checks_kinds
 from louvain_um.generators.base import (
     CommonOptions,
     Generated,
@@ -18,6 +18,7 @@ from louvain_um.generators.base import (
 INSIDE_STREAM, OUTSIDE_STREAM = 16, 17
 
 
+@checks_kinds
 def planted(
     n: int,
     *,
@@ -79,6 +80,7 @@ def _edges(name: str, degree: float, n: int, pairs: int) -> int:
     return edges
 
 
+@checks_kinds
 def ring_of_cliques(
     cliques: int = 30,
     *,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, checks_kinds
 from louvain_um.generators.base import (
     CommonOptions,
     Generated,
@@ -64,6 +64,7 @@ def rmat_parameters(
     )
 
 
+@checks_kinds
 def rmat(
     scale: int,
     *,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, checks_kinds, is_number
 from louvain_um.generators.base import (
     CommonOptions,
     Generated,
@@ -26,6 +26,7 @@ COORDINATE_BITS = 31
 """The sum of two squared differences fits 64 bits."""
 
 
+@checks_kinds
 def geometric(
     n: int,
     *,
@@ -100,7 +101,8 @@ def stencil_parameters(
 ) -> StencilParameters:
     """Check the arguments of `stencil` and compute what its kernels need; `arcs` is a bound."""
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
-    if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
+    dims = dims.tolist() if isinstance(dims, np.ndarray) else dims
+    if isinstance(dims, str) or not isinstance(dims, Sequence):
         raise OptionError("dims", dims, "must be one to three whole numbers")
     if not 1 <= len(dims) <= 3:
         raise OptionError("dims", len(dims), "must be one to three whole numbers")
@@ -111,7 +113,7 @@ def stencil_parameters(
     axes, full = POINTS[len(shape)]
     if points is None:
         points = full
-    if points not in (axes, full, axes + 1, full + 1):
+    if not is_number(points) or points not in (axes, full, axes + 1, full + 1):
         expected = str(axes) if axes == full else f"{axes} or {full}"
         raise OptionError("points", points, f"must be {expected} in {len(shape)} dimensions")
 
@@ -126,6 +128,7 @@ def stencil_parameters(
     )
 
 
+@checks_kinds
 def stencil(
     dims: Sequence[int],
     *,
@@ -150,6 +153,7 @@ def stencil(
     return Generated(graph)
 
 
+@checks_kinds
 def grid(
     dims: Sequence[int],
     *,
@@ -159,11 +163,9 @@ def grid(
     seed: int = 0,
 ) -> Generated:
     """Generate a grid with neighbours along the axes only; see `stencil`."""
-    points = (
-        POINTS[len(dims)][0]
-        if isinstance(dims, Sequence | np.ndarray) and 1 <= len(dims) <= 3
-        else None
-    )
+    dims = dims.tolist() if isinstance(dims, np.ndarray) else dims
+    known = isinstance(dims, Sequence) and 1 <= len(dims) <= 3
+    points = POINTS[len(dims)][0] if known else None
     return stencil(
         dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import GraphError, Underflow, warn
+from louvain_um.errors import GraphError, Underflow, check_switch, checks_kinds, warn
 from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, checked_names
 
 if TYPE_CHECKING:
@@ -70,8 +70,14 @@ class Graph:
     check: InitVar[bool] = True
 
     def __post_init__(self, check: bool) -> None:
-        for array in (self.offsets, self.targets, self.weights, self.loops):
-            if array is not None and np.ndim(array) != 1:
+        for name in ("offsets", "targets", "weights", "loops", "imbalance"):
+            array = getattr(self, name)
+            if array is None and name in ("weights", "imbalance"):
+                continue
+            if not hasattr(array, "dtype"):
+                what = type(array).__name__
+                raise GraphError(f"{name} must be an array, not {what}; use Graph.from_edges")
+            if np.ndim(array) != 1:
                 raise GraphError(f"arrays must be one-dimensional, not of shape {np.shape(array)}")
         n = len(self.offsets) - 1
         if n < 0 or self.offsets.dtype != np.int64 or self.offsets[0] != 0:
@@ -88,6 +94,7 @@ class Graph:
         if self.names is not None:
             object.__setattr__(self, "names", checked_names(self.names, n))
         check_kind(self.kind)
+        check_switch("check", check)
         if self.imbalance is not None and len(self.imbalance) != n:
             raise GraphError("imbalance must have one entry per vertex")
         if check:
@@ -262,6 +269,7 @@ class Graph:
         weights = 0 if self.weights is None else self.weights.nbytes
         return self.offsets.nbytes + self.targets.nbytes + weights + self.loops.nbytes
 
+    @checks_kinds
     def to_networkx(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
         """Return the graph as a `networkx.Graph`.
 
@@ -293,6 +301,7 @@ class Graph:
 
         return to_networkx(self, attributes or {})
 
+    @checks_kinds
     def to_igraph(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
         """Return the graph as an `igraph.Graph`.
 

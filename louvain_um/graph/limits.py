@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, shown
 
 Duplicates = Literal["once", "sum"]
 """What an edge listed more than once counts for: one edge, or the sum of its weights."""
@@ -30,7 +30,7 @@ MAX_TOTAL_WEIGHT: Final = 2**53
 def check_kind(kind: object) -> None:
     """Raise a GraphError for a kind that no graph has."""
     if not isinstance(kind, str) or kind not in KINDS:
-        raise GraphError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")
+        raise GraphError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {shown(kind)}")
 
 
 def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.plain_data import plain_array
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.options import (
@@ -176,7 +177,7 @@ def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
     from louvain_um.formats.neighbours import without_rounding
 
     if isinstance(adjacency, np.ndarray | list):
-        adjacency = csr_array(_checked(np.asarray(adjacency), signed))
+        adjacency = csr_array(_checked(plain_array(adjacency, "X"), signed))
     if issparse(adjacency):
         if adjacency.format in ("dia", "dok", "lil"):
             adjacency = adjacency.tocsr()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, members, number_by_size
-from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.errors import GraphError, LouvainUmError, OptionError, checks_kinds, shown
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.subgraph import induced_graph, subgraph
 from louvain_um.options import ObjectiveName
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Communities", "Level", "number_by_size"]
+
+
+def check_communities(option: str, found: object) -> None:
+    """Raise an OptionError unless an option is a result."""
+    if not isinstance(found, Communities):
+        raise OptionError(option, type(found).__name__, "must be communities, as louvain returns")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -271,6 +277,7 @@ class Communities:
         chosen = self.resolution if resolution is None else resolution
         return quality(self.require_graph(), self.labels, chosen, objective=self.objective)
 
+    @checks_kinds
     def memberships(self, *, threshold: float = 0.1) -> Any:
         """Return the share of each vertex's edges that lead to each community.
 
@@ -498,7 +505,7 @@ class Communities:
             number = operator.index(community)
         except TypeError:
             raise TypeError(
-                f"a community is a number, not {community!r}; communities() lists all, and "
+                f"a community is a number, not {shown(community)}; communities() lists all, and "
                 "to_dict() has the community of each vertex"
             ) from None
         if not -self.n_communities <= number < self.n_communities:

@@ -19,9 +19,9 @@ from louvain_um.core.numbering import (
     sum_of_squares,
 )
 from louvain_um.core.objective import Sums, masses_of, objective_of
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, OptionError, is_number
 from louvain_um.graph.graph import Graph
-from louvain_um.options import ObjectiveName, is_number
+from louvain_um.options import ObjectiveName
 from louvain_um.results.display import require_pandas
 from louvain_um.results.given_labels import Given, labels_of, refuse_other_order
 

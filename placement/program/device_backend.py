@@ -223,6 +223,8 @@ def _checked(method: Any) -> Any:
 
 def backend_of(device: str | int, peer_memory: str | None = None) -> Backend:
     """Return where arrays get their memory."""
+    if not isinstance(device, str | int):
+        raise OptionError("device", device, "must be 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if device == "cpu":
         return HostBackend()
     number = {"auto": "", "cuda": ""}.get(str(device), str(device).removeprefix("cuda:"))

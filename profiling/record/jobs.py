@@ -123,9 +123,12 @@ def job_of(program: str | None, source: Any, options: Options) -> Detection | Al
     check_source(program, source)
     usual = Options()
     for field in fields(Options):
-        if field.name not in SHARED and getattr(options, field.name) != getattr(usual, field.name):
+        given, default = getattr(options, field.name), getattr(usual, field.name)
+        if field.name not in SHARED and (
+            given is not None if default is None else given != default
+        ):
             raise OptionError(
-                field.name, getattr(options, field.name), "omit {option}",
+                field.name, given, "omit {option}",
                 problem=f"{program} does not detect communities",
             )  # fmt: skip
     return Algorithm(program, source, options)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, among, checks_kinds
 from louvain_um.events import Event, Observer, observing
 from louvain_um.options import Method, Options, OptionValues, takes_options
 from louvain_um.placement.policy.find import find_policy
@@ -141,6 +141,7 @@ def profile(
 
 
 @contextmanager
+@checks_kinds
 def recording(
     *,
     device: str = "auto",
@@ -279,7 +280,7 @@ def choose_sources(
     known = tuple(dict.fromkeys(SOURCES + LIGHT))
     if isinstance(sources, str):
         sources = (sources,)
-    unknown = [name for name in sources if name not in known]
+    unknown = [name for name in sources if not among(name, *known)]
     if unknown:
         raise OptionError("sources", unknown[0], f"must be of {', '.join(known)}")
     if chosen.kind == "cpu":

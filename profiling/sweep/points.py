@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.errors import OptionError
-from louvain_um.options import Budget, Method, Options, is_number
+from louvain_um.errors import OptionError, is_number
+from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
@@ -206,12 +206,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         for option in ("energy", "ballast", "allow_driver_eviction"):
-            if getattr(self, option) and self.device is None:
+            value = getattr(self, option)
+            if value is not None and value is not False and self.device is None:
                 raise OptionError(
-                    option, getattr(self, option), "omit {option}, or name the device cuda",
+                    option, value, "omit {option}, or name the device cuda",
                     problem=f"{option} needs runs on a GPU",
                 )  # fmt: skip
         Options(
+            method=self.method,
+            seed=self.seed,
             device=self.device or "auto",
             ballast=self.ballast,
             allow_driver_eviction=self.allow_driver_eviction,

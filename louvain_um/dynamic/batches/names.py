@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.core.plain_data import is_missing
 from louvain_um.dynamic.batches.batch import whole_number
 from louvain_um.dynamic.memory import refuse_many_vertices
-from louvain_um.errors import GraphError, OptionError, check_switch
+from louvain_um.errors import GraphError, OptionError, check_switch, is_number
 from louvain_um.formats.arrow import from_arrow
 from louvain_um.formats.column_roles import choose
 from louvain_um.formats.ids import name_array
@@ -23,7 +23,6 @@ from louvain_um.formats.tables import refuse_cross_table
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.graph.limits import MAX_VERTICES
-from louvain_um.options import is_number
 
 
 def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | None:

@@ -22,7 +22,7 @@ from louvain_um.dynamic.tracking.following import (
 )
 from louvain_um.dynamic.tracking.host_steps import HostSteps
 from louvain_um.dynamic.tracking.tracked import ROW, History, LazyCommunities, TrackedCommunities
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, OptionError, checks_kinds
 from louvain_um.options import Effort, Method, Options
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Tracker:
     ([0, 0, 1, 1, 1, 1], [2], ['shrank', 'grew'])
     """
 
+    @checks_kinds
     def __init__(
         self,
         graph: DynamicGraph,

@@ -13,7 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError, install_hint
+from louvain_um.errors import (
+    READ_AGAIN,
+    GraphFormatError,
+    LouvainUmError,
+    checks_kinds,
+    install_hint,
+)
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED, open_graph_file
 from louvain_um.formats.ids import numbers_or_texts
@@ -43,6 +49,7 @@ def read_vertices(path: str | Path) -> list[int | str]:
     return [int(word) for word in words] if numbers else list(words)
 
 
+@checks_kinds
 def read_labels(path: str | Path, *, overlapping: bool = False) -> Labels:
     r"""Read the community of each vertex.
 

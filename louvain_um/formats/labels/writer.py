@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.core.plain_data import is_missing
-from louvain_um.errors import GraphError
+from louvain_um.core.plain_data import is_missing, plain_array
+from louvain_um.errors import GraphError, check_switch, check_table
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.labels.table import write_table, writer_for
 from louvain_um.formats.labels.text import columns, objects, typed
@@ -93,13 +93,23 @@ def write_labels(
     given: Any = labels
     if isinstance(labels, str | Path):
         given, path = path, labels
+    check_switch("hierarchy", hierarchy)
+    check_switch("safe_csv", safe_csv)
+    if more is not None:
+        check_table("more", more)
     path = path_text(path)
     writer_for(path)
     found = listed(given, names)
     if hierarchy and not isinstance(found, Communities):
         raise GraphError("only a result has a hierarchy; pass one, or leave hierarchy out")
     named_by = found.vertices if isinstance(found, Labels) else found.names
-    table = named(columns(found, hierarchy=hierarchy) | dict(more or {}), named_by)
+    known = columns(found, hierarchy=hierarchy)
+    n = len(next(iter(known.values())))
+    for title, values in (more or {}).items():
+        known[str(title)] = plain_array(values, f"column {title}")
+        if known[str(title)].shape != (n,):
+            raise GraphError(f"column {title} must have one value for each vertex")
+    table = named(known, named_by)
     write_table(path, table, _about(found), force=force, safe_csv=safe_csv)
 
 
@@ -157,7 +167,7 @@ def _names(values: Any) -> NDArray[Any]:
     """Return names as integers or objects, all different."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise GraphError("names must be integers or text, one for each vertex")
-    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    listed = np.atleast_1d(values).tolist() if isinstance(values, np.ndarray) else list(values)
     if any(map(is_missing, listed)):
         at = next(at for at, value in enumerate(listed) if is_missing(value))
         raise GraphError(f"the name at index {at} is missing ({listed[at]}); name every vertex")
