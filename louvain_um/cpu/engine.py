@@ -111,6 +111,9 @@ class CpuEngine:
     def move(self, level: CpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         phase = move.MovePhase(self.host, level)
+        if phase.small:
+            phase.run_all()
+            return phase.close()
         while not phase.done:
             sweep = phase.begin_sweep()
             phase.run(sweep)

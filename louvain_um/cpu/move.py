@@ -16,7 +16,7 @@ from louvain_um.core import parallel, rules
 from louvain_um.core.compiled import atomic_add, kernel, prefetch
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.parallel import claim, finish, wait
-from louvain_um.core.rules import GAIN_BITS, SUB_ROUNDS
+from louvain_um.core.rules import GAIN_BITS, MAX_ITERATIONS, MIN_SWEEPS, SUB_ROUNDS
 from louvain_um.cpu.level import (
     EMPTY,
     I64,
@@ -42,6 +42,7 @@ from louvain_um.cpu.rule import (
     extended_of,
     has_room,
     is_pinned,
+    mix32,
     new_bytes,
     rule_of,
     second_of,
@@ -371,6 +372,38 @@ def run_sweep(t, threads, rows, state, tables, rule, extended, sweep):
     atomic_add(result, 1, gain)
 
 
+@kernel()
+def run_sweeps(t, threads, rows, state, tables, rule, extended, sweep, schedule):
+    """Run sweeps by one thread, 0 of 1, up to the last; return their number, moves, gain and arcs.
+
+    The two numbers are no literals here, for which Numba would compile what is called once more.
+    """
+    queue, starts, _, progress, result = sweep
+    active, listed = state[3], state[4]
+    first_salt, full_sweeps, sub_rounds, tolerance = schedule
+    counts, arcs = np.empty((1, SUB_ROUNDS + 1), np.int64), np.empty(1, np.int64)
+    lists, bounds = (listed, counts, arcs), (0, len(active))
+    iteration, moves, gain, visited, before = 0, 0, 0, 0, 0
+    while True:
+        salt, prunes = mix32(np.uint32(first_salt + iteration)), iteration >= full_sweeps
+        given = active, salt, sub_rounds, lists, queue, starts
+        list_active(t, threads, bounds, rows[0], rows[1], *given)
+        progress[:] = 0
+        result[:] = 0
+        of_sweep = queue, starts, prunes, progress, result
+        run_sweep(t, threads, rows, state, tables, rule, extended, of_sweep)
+        if not prunes:
+            active[:] = ACTIVE
+        moves += result[0]
+        gain += result[1]
+        visited += arcs[0]
+        last = result[1] < tolerance or (iteration >= MIN_SWEEPS and result[1] >= before)
+        before = result[1]
+        iteration += 1
+        if last or result[0] == 0 or iteration == MAX_ITERATIONS:
+            return iteration, moves, gain, visited
+
+
 class MovePhase:
     """The move phase of a level: its arrays, and what its sweeps have found so far."""
 
@@ -405,6 +438,25 @@ class MovePhase:
         self.done = False
 
     @property
+    def small(self) -> bool:
+        """Whether one thread does all, and nobody observes its sweeps."""
+        level, host = self.level, self.host
+        return max(level.arcs, level.vertices) < SERIAL_ARCS and host.observer is ignore
+
+    def run_all(self) -> None:
+        """Run all sweeps over a small level."""
+        level, options = self.level, self.host.options
+        sweep = self.new_sweep(np.empty(SUB_ROUNDS + 1, np.int64))
+        schedule = (
+            (level.cycle << 16) + rules.seed_salt(options.seed),
+            rules.FULL_SWEEPS if level.start is None else 0,
+            level.sub_rounds,
+            rules.tolerance(level.number, options.effort),
+        )
+        found = run_sweeps(0, 1, *self.plain, self.extended, tuple(sweep), schedule)
+        self.iteration, self.moves, self.gain, self.visited = found
+
+    @property
     def salt(self) -> np.uint32:
         """Salt of the sweep that begins."""
         return np.uint32(rules.salt(self.level.cycle, self.iteration, self.host.options.seed))
@@ -413,6 +465,10 @@ class MovePhase:
         """Queue the active vertices."""
         active, listed = self.state.active, self.state.proposed
         starts, self.arcs = enqueue(self.host, self.level, active, listed, self.queue, self.salt)
+        return self.new_sweep(starts)
+
+    def new_sweep(self, starts: I64) -> SweepQueue:
+        """Return a sweep whose sub-rounds begin there in the queue."""
         return SweepQueue(
             queue=self.queue,
             starts=starts,

@@ -34,6 +34,21 @@ def test_levels_of_many_sweeps_end_as_the_oracles_do(method):
     assert levels[0].iterations > MIN_SWEEPS
 
 
+@pytest.mark.parametrize("options", [{}, {"objective": "cpm", "resolution": 0.05}, {"max_size": 9}])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_small_levels_have_the_same_sweeps_in_one_call_and_where_they_are_observed(method, options):
+    graph, seen = lfr(500, seed=1).graph, list[int]()
+    chosen = Options(method=method, seed=2, device="cpu", **options)
+    observed = api.run(
+        graph, chosen, lambda e: seen.append(e.moved) if e.kind == "iteration" else None
+    )
+    alone = api.run(graph, chosen)
+    assert np.array_equal(alone.labels, observed.labels)
+    told = [(x.modularity, x.iterations, x.arcs_visited) for x in alone.levels]
+    assert told == [(x.modularity, x.iterations, x.arcs_visited) for x in observed.levels]
+    assert len(seen) >= sum(x.iterations for x in alone.levels)
+
+
 @pytest.mark.parametrize(
     ("objective", "resolution", "threshold", "given", "cycles"),
     [
