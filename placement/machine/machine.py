@@ -25,6 +25,7 @@ GIB = 1 << 30
 
 WHOLE = (
     "memory_bytes", "faults_in_flight", "cache_bytes", "host_page_bytes", "pinned_reach_bytes",
+    "gpus",
 )  # fmt: skip
 """Figures without a fraction."""
 
@@ -39,6 +40,11 @@ MOST_FAULTS = 1 << 24
 
 MOST_BYTES = 1 << 52
 """Most bytes of a memory or a cache."""
+
+MOST_GPUS = 8
+"""Most GPUs of one host."""
+
+PEER_LINKS = ("none", "pcie", "nvlink")
 
 MOST_SHOWN = 40
 """Characters of a value that an error shows."""
@@ -109,6 +115,11 @@ class Machine:
         nothing is known, and the host's memory stands for it.
     peer_random_rate, peer_atomic_rate : float
         Random 4-byte reads/s of such memory, and atomics/s.
+    gpus : int
+        GPUs of this kind that the simulator may use, 1 … 8.
+    peer_link : {"none", "pcie", "nvlink"}
+        What joins them: over a link they read each other's memory and copy from it, otherwise pages
+        go by way of the host.
     beyond : {"host", "peer"}
         Whose figures those of host memory are: after `with_peer`, another GPU's.
     host : Machine, optional
@@ -163,6 +174,8 @@ class Machine:
     peer_copy_bandwidth: float = 0.0
     peer_random_rate: float = 0.0
     peer_atomic_rate: float = 0.0
+    gpus: int = 1
+    peer_link: str = "none"
     beyond: str = "host"
     host: Machine | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -172,7 +185,7 @@ class Machine:
             value = getattr(self, item.name)
             if item.name in WHOLE and not _is_whole(value):
                 raise OptionError(remedy=f"machine profile: {item.name} must be a whole number")
-            if item.name in ("name", "coherent", "notes", "beyond", "host"):
+            if item.name in ("name", "coherent", "notes", "beyond", "host", "peer_link"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise OptionError(
@@ -197,6 +210,10 @@ class Machine:
         if self.host_page_bytes.bit_count() != 1 or not PAGE <= self.host_page_bytes <= BLOCK:
             raise OptionError(
                 remedy="machine profile: host_page_bytes must be a power of two from 4,096 to 2 MiB"
+            )
+        if self.peer_link not in PEER_LINKS:
+            raise OptionError(
+                remedy=f"machine profile: peer_link must be one of {', '.join(PEER_LINKS)}"
             )
         if self.beyond not in ("host", "peer"):
             raise OptionError(remedy="machine profile: beyond must be host or peer")
@@ -302,6 +319,8 @@ class Machine:
         values["notes"] = dict(self.notes)
         if self.host_page_bytes == PAGE:  # as of profiles and sweeps without it
             del values["host_page_bytes"]
+        if self.gpus == 1:
+            del values["gpus"], values["peer_link"]
         if not self.pinned_reach_bytes:
             del values["pinned_reach_bytes"], values["pinned_missed_rate"]
         return values
@@ -318,6 +337,8 @@ def _bounds(name: str) -> tuple[float, float]:
     """Return the least and the most that a figure may be."""
     if name == "faults_in_flight":
         return 1, MOST_FAULTS
+    if name == "gpus":
+        return 1, MOST_GPUS
     if name in WHOLE:
         return 1, MOST_BYTES
     return (0, MOST_SECONDS) if name.endswith("seconds") else RATES

@@ -58,8 +58,11 @@ RTX3060TI: Final = _shipped("rtx3060ti")
 P100: Final = _shipped("p100")
 P100_NVLINK: Final = _shipped("p100-nvlink")
 GH200: Final = _shipped("gh200")
+H200_X2: Final = _shipped("h200-x2")
 
-PROFILES: Final = {each.name: each for each in (H200, P4000, RTX3060TI, P100, P100_NVLINK, GH200)}
+PROFILES: Final = {
+    each.name: each for each in (H200, P4000, RTX3060TI, P100, P100_NVLINK, GH200, H200_X2)
+}
 
 FALLBACK: Final = H200
 

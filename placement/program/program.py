@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 
 from louvain_um.errors import OptionError
 from louvain_um.placement.hardware import ALIGNED
+from louvain_um.placement.machine.machine import MOST_GPUS
 from louvain_um.placement.units import size
 
 MOST_COUNT: Final = 1e30
@@ -171,11 +172,13 @@ class Phase:
         Arithmetic operations of all runs together. They hide what is read over the bus.
     overlap : bool
         Whether computing and reading over the bus overlap; not if threads wait for each other.
+    device : int
+        GPU that runs it, by number: for the simulator alone, plans are for one GPU.
 
     Raises
     ------
     OptionError
-        A count that is negative or no number.
+        A count that is negative or no number, or a device that is not 0 … 7.
     """
 
     name: str
@@ -183,9 +186,12 @@ class Phase:
     launches: float = 1.0
     operations: float = 0.0
     overlap: bool = True
+    device: int = 0
 
     def __post_init__(self) -> None:
         check_name("phase", self.name)
+        if self.device not in range(MOST_GPUS):
+            raise OptionError("device", self.device, f"must be 0 to {MOST_GPUS - 1}")
         for what in ("passes", "launches", "operations"):
             check_amount(what, getattr(self, what))
 

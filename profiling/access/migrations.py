@@ -50,7 +50,7 @@ def trace_of_events(session: SessionData, path: str | Path) -> Trace:
     What was on the GPU was accessed unseen. So each launch of a kernel accesses, once, what any
     launch of that name brought there: in order, or at random if its pages came out of order. A
     prefetch by the program is kept, and its pages belong to the next kernel. The host touches what
-    faulted there, or migrated back without being evicted.
+    faulted there, or migrated back without being evicted. GPUs are numbered anew, from 0.
     """
     seen = _Seen(session)
     if not (seen.came & (seen.at < len(seen.kernels))).any():
@@ -77,25 +77,38 @@ class _Seen:
         kernels = np.flatnonzero(kind == Kind.KERNEL)
         kernels = kernels[np.argsort(time[kernels], kind="stable")]
         self.kernels, self.seconds = events["kernel"][kernels], events["duration"][kernels] / 1e9
-        managed = np.isin(kind, (Kind.HTOD, Kind.DTOH, Kind.GPU_FAULT_GROUP, Kind.CPU_FAULT))
+        arrivals = (Kind.HTOD, Kind.DTOD, Kind.GPU_FAULT_GROUP)
+        managed = np.isin(kind, (*arrivals, Kind.DTOH, Kind.CPU_FAULT))
         rows = np.flatnonzero(managed & (events["address"] != 0) & (cause != Cause.EVICTION))
         rows = rows[np.argsort(time[rows], kind="stable")]
         self.kind, self.asked = kind[rows], cause[rows] == Cause.USER
-        self.came = np.isin(self.kind, (Kind.HTOD, Kind.GPU_FAULT_GROUP))
+        self.came = np.isin(self.kind, arrivals)
         self.first = (events["address"][rows] // PAGE_BYTES).astype(np.int64)
         # A group's faults lie in one block, the first at its address.
         faults = np.minimum(events["count"][rows], BLOCK_PAGES - self.first % BLOCK_PAGES)
         moved = -(-events["bytes"][rows] // PAGE_BYTES)
         self.pages = np.maximum(1, np.where(self.kind == Kind.GPU_FAULT_GROUP, faults, moved))
+        on_gpu = np.concatenate([events["device"][kernels], events["device"][rows[self.came]]])
+        numbers = np.unique(on_gpu)
+        most = max(0, len(numbers) - 1)
+        self.device, self.gpu = (
+            np.minimum(np.searchsorted(numbers, events["device"][each]), most)
+            for each in (kernels, rows)
+        )
         ended = np.maximum.accumulate(time[kernels] + events["duration"][kernels])
         self.at = np.searchsorted(ended, time[rows], side="right")
+        for number in range(len(numbers)) if most else ():  # kernels of several GPUs overlap
+            mine, own = self.came & (self.gpu == number), np.flatnonzero(self.device == number)
+            ended = np.maximum.accumulate((time + events["duration"])[kernels[own]])
+            after = np.searchsorted(ended, time[rows[mine]], side="right")
+            self.at[mine] = np.append(own, len(kernels))[after]
         self.begins, self.ends = _merged(self.first, self.pages, GAP_PAGES)
         self.owner = np.searchsorted(self.begins, self.first, side="right") - 1
         self.first -= self.begins[self.owner]
 
     def arrays(self) -> tuple[Array, ...]:
         """Return ranges of pages; what never came from the host begins nowhere."""
-        held = np.unique(self.owner[self.kind != Kind.GPU_FAULT_GROUP])
+        held = np.unique(self.owner[~np.isin(self.kind, (Kind.GPU_FAULT_GROUP, Kind.DTOD))])
         return tuple(
             Array(
                 name=f"range {number}", group=f"range {number}", nbytes=int(pages) * PAGE_BYTES,
@@ -108,6 +121,7 @@ class _Seen:
         """Return the launches that differ from the one before, or around which bytes moved."""
         new = np.ones(len(self.kernels), np.bool_)
         new[1:] = self.kernels[1:] != self.kernels[:-1]
+        new[1:] |= self.device[1:] != self.device[:-1]
         moved = np.unique(self.at)
         for each in (moved, moved + 1):
             new[each[each < len(new)]] = True
@@ -116,27 +130,30 @@ class _Seen:
     def steps(self, starts: list[int]) -> Iterator[Step]:
         """Yield launches, each after what the host touched and prefetched before its end."""
         edges = [*starts, len(self.kernels)]
-        cuts = np.searchsorted(self.at, edges)
-        known = {name: self._launch(name) for name in np.unique(self.kernels).tolist()}
+        order = np.argsort(self.at, kind="stable")
+        cuts = np.searchsorted(self.at[order], edges)
+        both = list(zip(self.kernels.tolist(), self.device.tolist(), strict=True))
+        known = {each: self._launch(*each) for each in sorted(set(both))}
         for (begin, end), (low, high) in zip(pairwise(edges), pairwise(cuts), strict=True):
-            yield from self._between(np.arange(low, high))
-            yield known[self.kernels[begin]](end - begin)
-        yield from self._between(np.arange(cuts[-1], len(self.at)))
+            yield from self._between(order[low:high])
+            yield known[both[begin]](end - begin)
+        yield from self._between(order[cuts[-1] :])
 
-    def _launch(self, name: int) -> Any:
-        """Return what makes a launch of a kernel, given how often it is repeated."""
+    def _launch(self, name: int, device: int) -> Any:
+        """Return what makes a launch of a kernel on a GPU, given how often it is repeated."""
         mine = self.came & (np.append(self.kernels, -2)[self.at] == name)
+        mine &= np.append(self.device, 0)[self.at] == device
         touches = concatenate_touches(
             [self._brought(np.flatnonzero(mine & (self.owner == number)), number)
              for number in np.unique(self.owner[mine]).tolist()]
         )  # fmt: skip
-        calm = self.kernels == name
+        calm = (self.kernels == name) & (self.device == device)
         calm[self.at[self.came & (self.at < len(calm))]] = False
         seconds = float(self.seconds[calm].min()) if calm.any() else None
         label = self.labels[name] if 0 <= name < len(self.labels) else "kernel"
         return lambda repeats: Launch(
             touches=touches, kernel=label, phase=label, compute_seconds=seconds,
-            repeats=float(repeats),
+            repeats=float(repeats), device=device,
         )  # fmt: skip
 
     def _brought(self, rows: I64, number: int) -> Touches:
@@ -164,6 +181,7 @@ class _Seen:
                 yield Prefetch(
                     array=int(self.owner[row]), to="gpu" if self.came[row] else "host",
                     first=int(self.first[row]), pages=int(self.pages[row]),
+                    device=int(self.gpu[row]) if self.came[row] else 0,
                 )  # fmt: skip
 
 

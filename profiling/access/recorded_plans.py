@@ -117,7 +117,7 @@ def _launches(program: Program, phase: Phase, arrays: tuple[Array, ...]) -> Iter
         if len(touches):
             yield Launch(
                 touches=touches.select(order), kernel=phase.name, phase=phase.name,
-                iteration=at, repeats=repeats,
+                iteration=at, repeats=repeats, device=phase.device,
             )  # fmt: skip
 
 

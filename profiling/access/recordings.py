@@ -18,6 +18,7 @@ from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.program.feedback import Counted
 from louvain_um.profiling.access.migrations import trace_of_events
 from louvain_um.profiling.session import PageMap, PhaseSpan, SessionData
+from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.storage import load as load_session
 from louvain_um.profiling.simulator import (
     Access,
@@ -73,7 +74,10 @@ def _parts(path: Path) -> set[str]:
 
 
 def of_session(session: SessionData) -> Trace:
-    """Return a session's maps of accesses as a trace: a launch for each bin of time."""
+    """Return a session's maps of accesses as a trace: a launch for each bin of time.
+
+    It is on the GPU whose kernels took most of the bin.
+    """
     maps = [page for page in session.maps if page.kind == "access" and page.total]
     if not maps:
         raise LouvainUmError(
@@ -114,6 +118,7 @@ def of_session(session: SessionData) -> Trace:
                     phase=span.phase if span else None,
                     level=span.level if span else -1,
                     iteration=span.iteration if span else -1,
+                    device=_device_at(session.events, begin, end),
                 )
             )
     return Trace(tuple(arrays), tuple(steps), hidden=HIDDEN)
@@ -188,6 +193,18 @@ def _touches(number: int, page: PageMap, begin: int, way: Access, gathered: bool
     # Every page of a row has its share of the row's accesses, one at least.
     amount: NDArray[np.int64] = np.maximum(1, counts[rows] // pages) * (4 if streamed else 1)
     return Touches.runs(number, rows * pages, pages, way, amount)
+
+
+def _device_at(events: EventTable, begin: int, end: int) -> int:
+    """Return the GPU whose kernels took most of a bin of time, numbered anew from 0."""
+    gpus = events.devices
+    if len(gpus) < 2:
+        return 0
+    rows = np.flatnonzero(events.where(Kind.KERNEL))
+    start = events["time"][rows]
+    inside = np.minimum(start + events["duration"][rows], end) - np.maximum(start, begin)
+    taken = np.bincount(events["device"][rows], np.maximum(inside, 0), gpus[-1] + 1)
+    return int(taken[gpus].argmax())
 
 
 def _span_at(spans: Sequence[PhaseSpan], begin: int, end: int) -> PhaseSpan | None:

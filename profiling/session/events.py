@@ -84,7 +84,8 @@ FIRST_BIN_NS = 1_000_000
 #: nanoseconds, 0 where none is known; `kernel` and `phase` are indices into the tables' names, −1
 #: for none; `level` and `iteration` are −1 outside any. `count` is how often it happened: faults
 #: in a group, accesses, 1 for a copy; `rows` is how many of the source's rows one row stands for,
-#: more than 1 only where a long session was merged, and so the number of fault groups.
+#: more than 1 only where a long session was merged, and so the number of fault groups. `device` is
+#: the number of the GPU that ran, faulted, or sent or received bytes.
 COLUMNS: dict[str, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
     "duration": np.dtype(np.int64),
@@ -99,6 +100,7 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "phase": np.dtype(np.int32),
     "level": np.dtype(np.int16),
     "iteration": np.dtype(np.int32),
+    "device": np.dtype(np.uint8),
 }
 _NONE = {"kernel": -1, "phase": -1, "level": -1, "iteration": -1, "count": 1, "rows": 1}
 
@@ -149,6 +151,11 @@ class EventTable:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.columns[name]
+
+    @property
+    def devices(self) -> list[int]:
+        """Numbers of the GPUs that events concern, in order."""
+        return [int(number) for number in distinct(self["device"])]
 
     def where(self, kind: Kind | None = None, cause: Cause | None = None) -> NDArray[np.bool_]:
         """Return which rows are of a kind, a cause, or both."""
@@ -268,7 +275,7 @@ def concatenate(tables: Iterable[EventTable]) -> EventTable:
 
 def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[EventTable, int, int]:
     """Return the events in at most `most` rows, with the nanoseconds and bytes of a bin."""
-    same = ("kind", "source", "cause", "kernel", "phase", "level", "iteration")
+    same = ("kind", "source", "cause", "kernel", "phase", "level", "iteration", "device")
     likeness = _key([owners, *(events[name] for name in same)])
     ns, size = FIRST_BIN_NS, BLOCK_BYTES
     while True:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core.numbering import distinct
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats.file_types import first_line_of
+from louvain_um.placement.machine.machine import MOST_GPUS
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Array, HostTouches, Launch, Step, Trace
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 GAP_PAGES: Final = 512
 """Untouched pages, 2 MiB, that separate two arrays where none are named."""
 
-COLUMNS: Final = ("time", "address", "write", "kernel", "host")
+COLUMNS: Final = ("time", "address", "write", "kernel", "host", "device")
 """Columns of a table of addresses; the first two are required."""
 
 ARRAY_COLUMNS: Final = ("name", "address", "nbytes", "group")
@@ -37,13 +38,14 @@ def trace_of_addresses(
     writes: ArrayLike | None = None,
     kernels: Sequence[str] | None = None,
     host: ArrayLike | None = None,
+    devices: ArrayLike | None = None,
     arrays: Mapping[str, tuple[int, int]] | None = None,
     groups: Mapping[str, str] | None = None,
 ) -> Trace:
     """Return the trace of accesses, one address each.
 
-    Successive accesses of one kernel are one launch; a streamed page and one accessed at random
-    are distinguished by how many accesses it gets in a row.
+    Successive accesses of one kernel on one GPU are one launch; a streamed page and one accessed at
+    random are distinguished by how many accesses it gets in a row.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ def trace_of_addresses(
         When; without times, accesses are in order.
     writes, host : array of bool of length a, optional
         Whether an access writes, and whether the host made it; by default neither.
+    devices : array of int of length a, optional
+        The GPU of each access, by number; the first by default.
     kernels : sequence of str of length a, optional
         The kernel of each access; all of one by default.
     arrays : mapping of str to (int, int), optional
@@ -87,6 +91,9 @@ def trace_of_addresses(
     size = len(at)
     write = _column("writes", np.zeros(size) if writes is None else writes, size).astype(np.bool_)
     on_host = _column("host", np.zeros(size) if host is None else host, size).astype(np.bool_)
+    gpus = _column("devices", np.zeros(size, np.int64) if devices is None else devices, size)
+    if len(gpus) and (gpus.dtype.kind not in "iu" or not 0 <= gpus.min() <= gpus.max() < MOST_GPUS):
+        raise OptionError("devices", str(gpus.dtype), f"must be whole numbers below {MOST_GPUS}")
     names = np.array(["kernel"] * size if kernels is None else list(kernels), np.str_)
     names = _column("kernels", names, size)
     if times is not None:
@@ -95,6 +102,7 @@ def trace_of_addresses(
             raise OptionError("times", str(when.dtype), "must be numbers")
         order = np.argsort(when, kind="stable")
         at, write, on_host, names = at[order], write[order], on_host[order], names[order]
+        gpus = gpus[order]
     found = _given(arrays) if arrays is not None else _ranges(at)
     begins = np.array([begin for _, begin, _ in found], np.int64)
     owner = np.searchsorted(begins, at, side="right") - 1
@@ -114,7 +122,7 @@ def trace_of_addresses(
         )
         for name, begin, nbytes in found
     )
-    return Trace(columns, _steps(owner, page, write, on_host, names))
+    return Trace(columns, _steps(owner, page, write, on_host, names, gpus))
 
 
 def read_addresses(path: str | Path, arrays: str | Path | None = None) -> Trace:
@@ -124,7 +132,8 @@ def read_addresses(path: str | Path, arrays: str | Path | None = None) -> Trace:
     ----------
     path : path
         CSV or Parquet. Columns `time` (any unit) and `address` (whole numbers, or text like
-        ``0x7f00``); optional `write` and `host` (0 or 1) and `kernel` (text).
+        ``0x7f00``); optional `write` and `host` (0 or 1), `kernel` (text) and `device` (number of
+        the GPU).
     arrays : path, optional
         A table of the arrays: `name`, `address`, `nbytes` and optionally `group`.
 
@@ -168,6 +177,7 @@ def read_addresses(path: str | Path, arrays: str | Path | None = None) -> Trace:
             times=table["time"].to_numpy(),
             writes=flags.get("write"),
             host=flags.get("host"),
+            devices=_whole(path, table["device"]) if "device" in table else None,
             kernels=table["kernel"].astype(str).tolist() if "kernel" in table else None,
             arrays=named,
             groups=groups,
@@ -231,13 +241,15 @@ def _steps(
     write: NDArray[np.bool_],
     on_host: NDArray[np.bool_],
     names: NDArray[np.str_],
+    gpus: NDArray[np.int64],
 ) -> tuple[Step, ...]:
     """Cut accesses into launches and touches of the host."""
     size = len(owner)
     if not size:
         return ()
-    new = np.ones(size, np.bool_)
-    new[1:] = (on_host[1:] != on_host[:-1]) | (names[1:] != names[:-1])
+    new = np.arange(size) == 0
+    for column in (on_host, names, gpus):
+        new[1:] |= column[1:] != column[:-1]
     starts = [*np.flatnonzero(new).tolist(), size]
     steps: list[Step] = []
     for begin, end in pairwise(starts):
@@ -247,7 +259,7 @@ def _steps(
         if on_host[begin]:
             steps.append(HostTouches(touches=touches))
         else:
-            steps.append(Launch(touches=touches, kernel=str(names[begin])))
+            steps.append(Launch(touches=touches, kernel=str(names[begin]), device=int(gpus[begin])))
     return tuple(steps)
 
 

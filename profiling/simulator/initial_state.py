@@ -27,6 +27,7 @@ from louvain_um.profiling.simulator.trace import (
     Array,
     HostTouches,
     Launch,
+    Prefetch,
     Step,
     Trace,
     begun_later,
@@ -64,12 +65,14 @@ def build_state(
     *,
     capacity: int,
     record: bool,
-    host_touches: bool,
-    brought: Set[int],
+    gpus: int = 1,
+    number: int = 0,
 ) -> State:
-    """Return the machine before the first step."""
+    """Return a GPU, by its number among several, before the first step."""
     arrays = trace.arrays
-    detect = driver.thrashing and host_touches
+    host_touches = any(isinstance(step, HostTouches) for step in trace.steps)
+    brought = {s.array for s in trace.steps if isinstance(s, Prefetch) and s.to == "gpu"}
+    detect = driver.thrashing and (host_touches or gpus > 1)
     switches = np.zeros(c.SWITCHES, np.int64)
     switches[c.CAPACITY] = capacity // c.PAGE_BYTES
     # If the program evicts, the driver's own order is the fallback.
@@ -96,6 +99,9 @@ def build_state(
     switches[c.ADAPTIVE] = driver.version != "580"
     switches[c.HOST_PAGES] = machine.host_page_bytes // c.PAGE_BYTES
     switches[c.THRASH_PIN] = round(driver.thrash_pin_seconds * 1e9)
+    switches[c.GPUS], switches[c.NUMBER] = gpus, number
+    switches[c.LINK] = c.ON_OTHER if machine.peer_link == "none" else c.ON_PEER
+    switches[c.FAST_LINK] = machine.peer_link == "nvlink"
     sizes = StateSizes(
         pages=layout.pages,
         blocks=len(layout.blocks),
@@ -106,7 +112,7 @@ def build_state(
         events=_EVENT_ROWS if record else 1,
         thrash=detect,
     )
-    per_access = _per_access(arrays, layout, machine)
+    per_access = _per_access(arrays, layout, machine, several=gpus > 1)
     state = empty_state(sizes, switches, _rates(machine, trace.hidden), per_access)
     later = begun_later(trace.steps)
     _fill(state, arrays, layout, later, driver)
@@ -136,12 +142,17 @@ def _rates(machine: Machine, hidden: float) -> NDArray[np.float64]:
     rates[c.PER_BYTE_PREFETCH_BACK] = 1e9 / machine.prefetch_to_host
     rates[c.PER_BYTE_DUPLICATE] = 1e9 / machine.prefetch_duplicate
     rates[c.SHARE_HIDDEN] = hidden
+    peer = 1e9 / (machine.peer_copy_bandwidth or machine.copy_to_device)
+    rates[c.PER_BYTE_PEER] = peer * machine.copy_to_device / machine.migrate_to_device
+    rates[c.PER_BYTE_PEER_PREFETCH] = peer * machine.copy_to_device / machine.prefetch_to_device
     return rates
 
 
-def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> NDArray[np.float64]:
-    """Return ns by array, LOCAL or REMOTE, and way, by where an array is not managed."""
-    table = np.zeros((len(arrays), 2, c.WAYS))
+def _per_access(
+    arrays: tuple[Array, ...], layout: Layout, machine: Machine, *, several: bool
+) -> NDArray[np.float64]:
+    """Return ns by array, LOCAL, REMOTE or FAR, and way, by where an array is not managed."""
+    table = np.zeros((len(arrays), 3 if several else 2, c.WAYS))
     table[:, c.LOCAL, [c.READ, c.WRITE]] = 1e9 / machine.device_bandwidth
     table[:, c.LOCAL, [c.GATHER, c.SCATTER]] = 1e9 / machine.device_random_rate
     table[:, c.LOCAL, [c.ATOMIC, c.CONTENDED]] = 1e9 / machine.device_atomic_rate
@@ -157,8 +168,12 @@ def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> 
         if any(each & c.PINNED for each in advice):
             rate = 1e9 / machine.pinned_random_rate
             table[number, c.REMOTE, [c.GATHER, c.SCATTER]] = rate
+        places = [c.FAR] if several else []
         if any(each & c.PEER for each in advice):
-            there = table[number, c.REMOTE]
+            places.append(c.REMOTE)
+        for place in places:
+            there = table[number, place]
+            there[:] = table[number, c.REMOTE]
             there[c.READ] = 1e9 / peer.remote_bandwidth
             there[c.WRITE] = 1e9 / peer.remote_write_bandwidth
             there[[c.GATHER, c.SCATTER]] = 1e9 / peer.pinned_random_rate
@@ -287,11 +302,11 @@ def _check_peer(trace: Trace, layout: Layout, room: int) -> None:
         )
 
 
-def check_state(arrays: Sequence[Array], machine: Machine, driver: Driver) -> None:
+def check_state(arrays: Sequence[Array], machine: Machine, driver: Driver, gpus: int = 1) -> None:
     """Raise an error if simulating arrays takes more memory than the host has."""
     pages = sum(-(-array.pages // c.BLOCK_PAGES) * c.BLOCK_PAGES for array in arrays)
-    each = PAGE_STATE + (THRASHING_STATE if driver.thrashing else 0)
-    needed = pages * each + pages // c.BLOCK_PAGES * BLOCK_STATE
+    each = PAGE_STATE * gpus + (THRASHING_STATE if driver.thrashing else 0)
+    needed = pages * each + pages // c.BLOCK_PAGES * BLOCK_STATE * gpus
     needed += WAITING * (machine.faults_in_flight + driver.batch_size)
     size = sum(array.nbytes for array in arrays)
     check_host_memory(needed, f"simulating arrays of {size:,} bytes", "record a smaller graph")

@@ -37,6 +37,10 @@ ADVICE: dict[str, int] = {
     "device": c.DEVICE,
 }
 
+OF_ONE_GPU = ("device", "preferred_gpu", "prefetched", "accessed_by", "host_mapped")
+"""Placements that may name a GPU by its number, as in "preferred_gpu:1"; others mean the first GPU,
+or all of them where they give access."""
+
 #: A placement: a name of `ADVICE`, "split(f)", or ranges given as (end in pages, name).
 Placement = str | Sequence[tuple[int, str]]
 
@@ -74,9 +78,49 @@ class Layout:
                 break
             yield AdvisedRange(array, first, end, part.advice, part.prefetched)
 
+    @property
+    def devices(self) -> int:
+        """Number of GPUs that advice names, those before the last included."""
+        return max((part.advice >> c.TARGET for part in self.ranges), default=0) or 1
+
+    def seen_by(self, gpu: int, *, linked: bool) -> Layout:
+        """Return the layout as it is to one of several GPUs, which are linked or not."""
+        blocks = self.blocks.copy()
+        blocks[:, 3] = [_seen_by(gpu, advice, linked=linked) for advice in blocks[:, 3].tolist()]
+        ranges = tuple(
+            replace(part, advice=_seen_by(gpu, part.advice, linked=linked)) for part in self.ranges
+        )
+        return replace(self, blocks=blocks, ranges=ranges)
+
     def address(self, array: int) -> int:
         """Return the address at which an array begins."""
         return c.BASE_ADDRESS + int(self.starts[array]) * c.PAGE_BYTES
+
+
+def _seen_by(gpu: int, advice: int, *, linked: bool) -> int:
+    """Return advice as it is to one GPU of several."""
+    named = advice >> c.TARGET
+    if named and gpu != named - 1:
+        advice &= ~c.ACCESSED_BY
+    if gpu == max(named - 1, 0):
+        return advice
+    if advice & c.DEVICE:
+        return (advice & ~c.DEVICE) | c.PINNED | c.PEER
+    if advice & c.PREFERS_GPU:
+        return (advice & ~c.PREFERS_GPU) | c.PREFERS_OTHER | (c.REACHED if linked else 0)
+    return advice
+
+
+def _named(given: str) -> tuple[str, int]:
+    """Return a placement's name, and the GPU that it names as a bit field of advice."""
+    name, colon, number = given.partition(":")
+    if not colon:
+        return name, 0
+    if name not in OF_ONE_GPU or not re.fullmatch(r"[0-7]", number):
+        raise OptionError(
+            remedy=f"placement {given!r}: only {', '.join(OF_ONE_GPU)} name a GPU, as in device:1"
+        )
+    return name, (int(number) + 1) << c.TARGET
 
 
 def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[str, Placement]:
@@ -134,12 +178,12 @@ def lay_out(
         starts[members] += page
         begin = 0
         for end, given in _spell_out(whole, placement, far):
-            name = malloc if given == "malloc" else given
+            name, gpu = _named(malloc if given == "malloc" else given)
             if name not in ADVICE:
                 raise OptionError(
                     remedy=f"placement {name!r} is unknown; known: {', '.join(ADVICE)}"
                 )
-            part = AdvisedRange(members[0], page + begin, page + end, ADVICE[name] | held,
+            part = AdvisedRange(members[0], page + begin, page + end, ADVICE[name] | held | gpu,
                          name == "prefetched")  # fmt: skip
             ranges.append(part)
             begin = end
@@ -177,7 +221,7 @@ def _in_pool(array: Array, placement: Placement) -> bool:
     """Return whether an array is in a managed pool: placed elsewhere, it is in none."""
     if array.pool is None or not isinstance(placement, str):
         return False
-    return not ADVICE.get(placement, c.DEVICE) & (c.DEVICE | c.PINNED)
+    return not ADVICE.get(placement.partition(":")[0], c.DEVICE) & (c.DEVICE | c.PINNED)
 
 
 def _spell_out(array: Array, placement: Placement, far: str) -> list[tuple[int, str]]:

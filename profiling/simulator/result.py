@@ -27,7 +27,8 @@ TOTALS = (
     "touches", "hits", "faults", "bytes_in_demand", "bytes_in_density", "bytes_in_user",
     "bytes_out_demand", "bytes_out_user", "bytes_out_eviction", "evictions",
     "bytes_copies_dropped", "remote_maps", "bytes_remote", "remote_accesses", "remote_atomics",
-    "host_faults", "thrashing", "throttling", "bytes_in_counted",
+    "host_faults", "thrashing", "throttling", "bytes_in_counted", "bytes_in_peer",
+    "bytes_remote_peer",
 )  # fmt: skip
 
 CONFORMANCE = "docs/reference/simulator.md#conformance"
@@ -59,13 +60,13 @@ class Simulation:
         Events dropped because the buffer was full; 0 unless something is wrong.
     costs : dict of str to float
         Seconds by term; see `TERMS`.
-    by_array : int64[arrays, totals]
-        See `TOTALS`.
+    by_gpu : int64[gpus, arrays, totals]
+        See `TOTALS`; what the host did counts for the first.
     batches, services, fetched_faults, replayed : int
         Batches of faults; times the driver woke to serve some; entries fetched before coalescing;
         entries repeated because a batch left them or their page was evicted again.
     peak_bytes, capacity_bytes : int
-        Device memory used at most, and given.
+        Device memory used at most, and given; of several GPUs, the largest of each.
     bytes_loaded : int
         Bytes that the program itself copied to the device before its first kernel, of arrays that
         live there; part of `bytes_to_device`.
@@ -82,7 +83,7 @@ class Simulation:
     events: EventTable
     dropped_events: int
     costs: dict[str, float]
-    by_array: NDArray[np.int64]
+    by_gpu: NDArray[np.int64]
     batches: int
     services: int
     fetched_faults: int
@@ -106,6 +107,12 @@ class Simulation:
         return self.trace.arrays
 
     @property
+    def by_array(self) -> NDArray[np.int64]:
+        """Totals of all GPUs together: int64[arrays, totals], see `TOTALS`."""
+        sums: NDArray[np.int64] = self.by_gpu.sum(axis=0)
+        return sums
+
+    @property
     def seconds(self) -> float:
         """Time of the whole run: all terms, less the overlap."""
         return sum(self.costs.values()) - 2 * self.costs["hidden"]
@@ -127,8 +134,8 @@ class Simulation:
         )
         return low, high
 
-    def total(self, *names: str) -> int:
-        """Return the sum of one or more totals over all arrays.
+    def total(self, *names: str, device: int | None = None) -> int:
+        """Return the sum of one or more totals over all arrays, of one GPU or all.
 
         Raises
         ------
@@ -138,7 +145,8 @@ class Simulation:
         for name in names:
             if name not in TOTALS:
                 raise OptionError("total", name, f"must be one of {', '.join(TOTALS)}")
-        return int(sum(self.by_array[:, TOTALS.index(name)].sum() for name in names))
+        rows = self.by_gpu if device is None else self.by_gpu[device]
+        return int(sum(rows[..., TOTALS.index(name)].sum() for name in names))
 
     @property
     def bytes_to_device(self) -> int:
@@ -151,8 +159,13 @@ class Simulation:
         return self.total(*_OUT)
 
     @property
+    def bytes_between(self) -> int:
+        """Bytes copied from one GPU to another over their link."""
+        return self.total("bytes_in_peer")
+
+    @property
     def bytes_remote(self) -> int:
-        """Bytes that the GPU read and wrote in place on the host; 32 a random access."""
+        """Bytes that GPUs read and wrote in place elsewhere; 32 a random access."""
         return self.total("bytes_remote")
 
     def by_group(self) -> dict[str, dict[str, int]]:
@@ -166,6 +179,7 @@ class Simulation:
 
     def summary(self) -> dict[str, Any]:
         """Return the figures of a sweep's row."""
+        several = {"bytes_between": self.bytes_between} if len(self.by_gpu) > 1 else {}
         return {
             "feasible": True,
             "seconds": self.seconds,
@@ -179,5 +193,6 @@ class Simulation:
             "evictions": self.total("evictions"),
             "bytes_loaded": self.bytes_loaded,
             "load_seconds": self.load_seconds,
+            **several,
             "evidence": "modelled",
         }

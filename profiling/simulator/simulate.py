@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import allocate, discard_pages, free
+from louvain_um.profiling.simulator.driver.gpus import Gpus, hand_over, state_of, together
 from louvain_um.profiling.simulator.driver.launch import run, run_host
 from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
 from louvain_um.profiling.simulator.driver.service import serve_notices
@@ -60,12 +61,14 @@ def simulate(
     *,
     policy: str | Path | Policy | None = None,
     placements: Mapping[str, Placement] | None = None,
-    capacity: int | None = None,
+    capacity: int | Sequence[int] | None = None,
     driver: Driver | None = None,
     peer: bool = False,
     record: bool = True,
 ) -> Simulation:
     """Replay a trace under a policy, on a machine, with a given device memory.
+
+    Steps follow each other, also those on different GPUs.
 
     Parameters
     ----------
@@ -76,10 +79,10 @@ def simulate(
     policy : str, path or Policy, optional
         Name, TOML file or object of any policy but "auto", which `sweep.replay.run` plans.
     placements : mapping of str to placement, optional
-        Instead of a policy: by name of an array or a group; see `layout.ADVICE`. Default: no
-        advice.
-    capacity : int, optional
-        Bytes of device memory; the machine's own by default.
+        Instead of a policy: by name of an array or a group; see `layout.ADVICE`. Of several GPUs,
+        "preferred_gpu:1" names the second, "accessed_by" means all. Default: no advice.
+    capacity : int or sequence of int, optional
+        Bytes of device memory of each GPU; the machine's own by default.
     driver : Driver, optional
         Behaviour of the driver; NVIDIA's by default.
     peer : bool
@@ -98,7 +101,8 @@ def simulate(
     MemoryBudgetError
         The arrays placed on the device do not fit.
     OptionError
-        There is no such policy or placement, or both are given.
+        There is no such policy or placement, or both are given; or the trace runs on more GPUs than
+        the machine has.
     LouvainUmError
         The simulation needs more memory than the host has, or simulated time overflows.
 
@@ -112,23 +116,37 @@ def simulate(
     (True, 0)
     >>> simulate(Trace((data,), (scan,)), policy="adv2").batches
     0
+
+    Two GPUs that take turns with an array take it from each other:
+
+    >>> turns = [Launch(touches=scan.touches, device=k % 2) for k in range(4)]
+    >>> run = simulate(Trace((data,), tuple(turns)), "h200-x2")
+    >>> run.bytes_to_device == data.nbytes, run.bytes_between == 3 * data.nbytes
+    (True, True)
     """
     profile = load_machine(machine) if isinstance(machine, str) else machine
-    size = profile.memory_bytes if capacity is None else capacity
-    if size < 0:
-        raise OptionError("capacity", size, "must be a number of bytes")
+    given = profile.memory_bytes if capacity is None else capacity
     if policy is not None:
         if placements is not None:
             raise OptionError(remedy="pass a policy or placements, not both")
         placements = placements_of(trace.arrays, policy)
     ways = driver or Driver()
-    check_state(trace.arrays, profile, ways)
+    check_state(trace.arrays, profile, ways, trace.devices)
     layout = lay_out(
         trace.arrays, placements or {}, ways.hold, trace.steps,
         pooled=ways.eviction == "program", far="peer" if peer else "host_mapped",
         malloc="accessed_by" if profile.coherent else "managed",
     )  # fmt: skip
-    replay = Replay(trace, layout, profile, ways, size, record)
+    gpus = max(trace.devices, layout.devices)
+    if gpus > profile.gpus:
+        raise OptionError(
+            "machine", profile.name, f"has {profile.gpus} GPU, and {gpus} are used; name one that "
+            "has more, such as h200-x2"
+        )  # fmt: skip
+    sizes = [given] * gpus if isinstance(given, int) else list(given)
+    if len(sizes) != gpus or min(sizes) < 0:
+        raise OptionError("capacity", given, "must be a number of bytes, of each GPU")
+    replay = Replay(trace, layout, profile, ways, sizes, record)
     try:
         replay.start()
         loading = float(replay.state.clock[c.STALLED]) * 1e-9
@@ -150,13 +168,13 @@ def simulate(
         events=replay.events(),
         dropped_events=int(s.counters[c.DROPPED]),
         costs={name: float(ns) * 1e-9 for name, ns in zip(TERMS, s.costs, strict=True)},
-        by_array=s.totals,
+        by_gpu=np.stack([state.totals for state in replay.states]),
         batches=int(s.counters[c.BATCHES]),
         services=int(s.counters[c.SERVICES]),
         fetched_faults=int(s.counters[c.FAULTS]),
         replayed=int(s.counters[c.REPLAYED]),
-        peak_bytes=int(s.counters[c.PEAK]) * c.PAGE_BYTES,
-        capacity_bytes=size,
+        peak_bytes=max(int(state.counters[c.PEAK]) for state in replay.states) * c.PAGE_BYTES,
+        capacity_bytes=max(sizes),
         bytes_loaded=replay.loaded,
         load_seconds=loading,
         launch_seconds=seconds,
@@ -189,7 +207,7 @@ class Replay:
         layout: Layout,
         machine: Machine,
         driver: Driver,
-        size: int,
+        sizes: Sequence[int],
         record: bool,
     ) -> None:
         self.trace = trace
@@ -204,11 +222,34 @@ class Replay:
         self.parts: list[tuple[NDArray[np.int64], _Place]] = []
         self.place = _Place()
         self.loaded = 0
-        self.state = build_state(
-            trace, layout, machine, driver, capacity=size, record=record,
-            host_touches=any(isinstance(step, HostTouches) for step in trace.steps),
-            brought={s.array for s in trace.steps if isinstance(s, Prefetch) and s.to == "gpu"},
-        )  # fmt: skip
+        linked = machine.peer_link != "none"
+        seen = [layout]
+        if len(sizes) > 1:
+            seen = [layout.seen_by(number, linked=linked) for number in range(len(sizes))]
+        self.states = [
+            build_state(
+                trace, seen[number], machine, driver, capacity=size, record=record,
+                gpus=len(sizes), number=number,
+            )
+            for number, size in enumerate(sizes)
+        ]  # fmt: skip
+        self.gpus: Gpus | None = None
+        if len(sizes) > 1:
+            self.gpus = together(self.states)
+            self.states = [state_of.py_func(self.gpus, number) for number in range(len(sizes))]
+        self.state = self.states[0]
+
+    def turn_to(self, device: int) -> None:
+        """Let another GPU work."""
+        if self.state is not self.states[device]:
+            hand_over(self.state, self.states[device])
+            self.state = self.states[device]
+
+    def on_each(self, act: Callable[..., Any], *ranges: Any) -> None:
+        """Let each GPU do the same with some pages."""
+        for device in range(len(self.states)):
+            self.turn_to(device)
+            act(self.state, *ranges)
 
     def start(self) -> None:
         """Copy what the program itself copies to the device before its first kernel."""
@@ -219,6 +260,7 @@ class Replay:
             for part in self.layout.parts(number, array.pages)
         ]
         for part in given:
+            self.turn_to(max((part.advice >> c.TARGET) - 1, 0))
             if part.advice & c.DEVICE:
                 size = (part.end - part.first) * c.PAGE_BYTES
                 self.loaded += size
@@ -238,7 +280,7 @@ class Replay:
         clock = self.state.clock
         before = clock[c.STALLED]
         self.place = _Place()
-        unpin(self.state)
+        unpin(self.state, self.gpus)
         if isinstance(step, Launch):
             self._launch(step)
             if step.repeats > 1:
@@ -249,13 +291,14 @@ class Replay:
         elif isinstance(step, Allocate | Free):
             self._lifetime(step)
         elif isinstance(step, Discard):
-            discard_pages(self.state, *self._range(step))
+            self.on_each(discard_pages, *self._range(step))
         else:
             self._prefetch(step)
         self._drain()
         return float(clock[c.STALLED] - before) * 1e-9
 
     def _launch(self, step: Launch, *, again: bool = False) -> None:
+        self.turn_to(step.device)
         s, t = self.state, step.touches
         number = self.kernels.setdefault(step.kernel, len(self.kernels))
         phase = -1 if step.phase is None else self.phases.index(step.phase)
@@ -314,18 +357,19 @@ class Replay:
         self, t: Touches, first: NDArray[np.int64], amount: NDArray[np.int64], part: slice
     ) -> None:
         rows = (first[part], t.length[part], t.way[part], amount[part], t.array[part])
-        sums = np.zeros((len(self.trace.arrays), 2, c.WAYS), np.int64)
+        sums = np.zeros(self.state.per_access.shape, np.int64)
         cursor = np.zeros(2, np.int64)
-        while not run(self.state, sums, rows, cursor):
+        while not run(self.state, self.gpus, sums, rows, cursor):
             self._drain()
             if self.state.counters[c.NOTIFIED]:
-                serve_notices(self.state)
+                serve_notices(self.state, self.gpus)
 
     @contextmanager
     def _standing_for(self, times: float) -> Iterator[None]:
         """Count what happens inside so many times."""
         s, place = self.state, self.place
-        counted = (s.totals, s.costs, s.clock, s.counters)
+        totals = s.totals if self.gpus is None else self.gpus.totals
+        counted = (totals, s.costs, s.clock, s.counters)
         before = [values.copy() for values in counted]
         self._drain()
         self.place = place._replace(times=times * place.times)
@@ -342,7 +386,8 @@ class Replay:
         t = step.touches
         cursor = np.zeros(2, np.int64)
         first = t.first + self.layout.starts[t.array]
-        while not run_host(self.state, first, t.length, t.way, cursor):
+        self.turn_to(0)
+        while not run_host(self.state, self.gpus, first, t.length, t.way, cursor):
             self._drain()
 
     def _lifetime(self, step: Allocate | Free) -> None:
@@ -350,19 +395,20 @@ class Replay:
         end = first + self.trace.arrays[step.array].pages
         begins = isinstance(step, Allocate)
         if self.layout.pooled or step.array in self.layout.pools:  # its pages are an arena's
-            if begins:
-                self.state.blocks[distinct(self.state.block_of[first:end]), c.OWNER] = step.array
+            for state in self.states if begins else ():
+                state.blocks[distinct(state.block_of[first:end]), c.OWNER] = step.array
             return
-        (allocate if begins else free)(self.state, first, end)
+        self.on_each(allocate if begins else free, first, end)
 
     def _prefetch(self, step: Prefetch) -> None:
         if not step.batched:
             spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
         first, end = self._range(step)
         if step.to == "gpu":
+            self.turn_to(step.device)
             return self._to_gpu(first, end)
         for start in range(first, end, _PREFETCH_RANGE):
-            to_host(self.state, start, min(end, start + _PREFETCH_RANGE))
+            self.on_each(to_host, self.gpus, start, min(end, start + _PREFETCH_RANGE))
             self._drain()
 
     def _range(self, step: Prefetch | Discard) -> tuple[int, int]:
@@ -374,7 +420,7 @@ class Replay:
     def _to_gpu(self, first: int, end: int) -> None:
         for _ in range(self.passes):
             for start in range(first, end, _PREFETCH_RANGE):
-                to_gpu(self.state, start, min(end, start + _PREFETCH_RANGE))
+                to_gpu(self.state, self.gpus, start, min(end, start + _PREFETCH_RANGE))
                 self._drain()
 
     def _note(self, kind: Kind, page: int, size: int, count: int) -> None:
@@ -415,6 +461,7 @@ class Replay:
             "phase": places[:, 1],
             "level": places[:, 2],
             "iteration": places[:, 3],
+            "device": rows[:, c.E_GPU],
         }
         return EventTable(columns, tuple(self.kernels), self.phases)
 

@@ -19,6 +19,7 @@ from louvain_um.core.array_spec import Role, level_of, role_of
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.plain_data import Within, build, check_fields, read_archive, to_bytes
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.machine.machine import MOST_GPUS
 from louvain_um.placement.units import size
 from louvain_um.profiling.session.events import MOST_LEVELS
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
@@ -40,6 +41,7 @@ Position = Annotated[int, Within(-1, MOST_LEVELS - 1)]
 Count = Annotated[int, Within(0, 1 << 40)]
 Seconds = Annotated[float, Within(0, MOST_SECONDS)]
 Index = Annotated[int, Within(0, MOST_ARRAYS - 1)]
+Device = Annotated[int, Within(0, MOST_GPUS - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ class Launch:
     without it the time comes from the touches and the machine's rates, and from its `chain`: so
     many steps wait for each other, and each takes its time however little it does. `host_seconds`
     is what the host takes besides the launch. It stands for `repeats` launches alike, one after the
-    other: those after the first take what the second takes.
+    other: those after the first take what the second takes. It runs on the GPU of number `device`.
     """
 
     touches: Touches
@@ -100,6 +102,7 @@ class Launch:
     chain: Annotated[int, Within(0, 1 << 32)] = 0
     host_seconds: Seconds = 0.0
     repeats: Annotated[float, Within(1, 1 << 40)] = 1.0
+    device: Device = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,7 @@ class HostTouches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefetch:
-    """An explicit prefetch of part of an array, or its writing back (`to` = "host").
+    """An explicit prefetch of part of an array to a `device`, or its writing back (`to` = "host").
 
     With `batched` it is of the same call as the prefetch before it (`cudaMemPrefetchBatchAsync`).
     """
@@ -121,6 +124,7 @@ class Prefetch:
     first: Count = 0
     pages: Count | None = None
     batched: bool = False
+    device: Device = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +250,12 @@ class Trace:
             check_fields(step, f"step {number}")
             if not is_inside(step, pages):
                 raise ValueError(f"step {number} touches pages that no array holds")
+
+    @property
+    def devices(self) -> int:
+        """Number of GPUs that the steps run on, those before the last included."""
+        numbers = [step.device for step in self.steps if isinstance(step, Launch | Prefetch)]
+        return max(numbers, default=0) + 1
 
     @property
     def touches(self) -> int:
@@ -414,4 +424,5 @@ def _plain(step: Step) -> dict[str, Any]:
         "chain": step.chain,
         "host_seconds": step.host_seconds,
         "repeats": step.repeats,
+        "device": step.device,
     }

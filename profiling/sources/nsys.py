@@ -240,20 +240,23 @@ class _Import:
 
     def kernels(self) -> EventTable:
         """Return kernels, by the shorter of their names."""
-        start, end, short, long = self.columns(
-            KERNELS, "start", "end", "shortName", "demangledName"
+        start, end, short, long, device = self.columns(
+            KERNELS, "start", "end", "shortName", "demangledName", "deviceId"
         )
         numbers, kernel = np.unique(np.where(short != 0, short, long), return_inverse=True)
         return EventTable(
-            _events(Kind.KERNEL, time=start, duration=end - start, kernel=kernel),
+            _events(
+                Kind.KERNEL, time=start, duration=end - start, kernel=kernel, device=_gpu(device)
+            ),
             tuple(self.strings.get(int(number), "kernel") for number in numbers),
         )
 
     def copies(self) -> EventTable:
         """Return migrations, which Nsight lists among the copies, and copies."""
-        start, end, size, kind, cause, address = self.columns(
-            COPIES, "start", "end", "bytes", "copyKind", "migrationCause", "virtualAddress"
-        )
+        start, end, size, kind, cause, address, device = self.columns(
+            COPIES, "start", "end", "bytes", "copyKind", "migrationCause", "virtualAddress",
+            "deviceId",
+        )  # fmt: skip
         meaning = np.full(len(kind), Kind.COPY, np.int64)
         for number, what in COPY_KINDS.items():
             meaning[kind == number] = what
@@ -266,18 +269,24 @@ class _Import:
                 bytes=size,
                 cause=np.where(managed, cause, 0),
                 address=np.where(managed, address, 0).astype(np.uint64),
+                device=_gpu(device),
             )
         )
 
     def sets(self) -> EventTable:
         """Return `cudaMemset` as copies."""
         start, end, size = self.columns(SETS, "start", "end", "bytes")
-        return EventTable(_events(Kind.COPY, time=start, duration=end - start, bytes=size))
+        return EventTable(
+            _events(
+                Kind.COPY, time=start, duration=end - start, bytes=size,
+                device=np.full(len(start), self.first_gpu()),
+            )
+        )  # fmt: skip
 
     def faults(self) -> EventTable:
         """Return faults of the GPU, in groups, and of the CPU."""
-        start, end, address, faults = self.columns(
-            GPU_FAULTS, "start", "end", "address", "numberOfPageFaults"
+        start, end, address, faults, device = self.columns(
+            GPU_FAULTS, "start", "end", "address", "numberOfPageFaults", "deviceId"
         )
         at, where = self.columns(CPU_FAULTS, "start", "address")
         return concatenate(
@@ -289,9 +298,17 @@ class _Import:
                         duration=end - start,
                         address=address.astype(np.uint64),
                         count=np.maximum(faults, 1),
+                        device=_gpu(device),
                     )
                 ),
-                EventTable(_events(Kind.CPU_FAULT, time=at, address=where.astype(np.uint64))),
+                EventTable(
+                    _events(
+                        Kind.CPU_FAULT,
+                        time=at,
+                        address=where.astype(np.uint64),
+                        device=np.full(len(at), self.first_gpu()),
+                    )
+                ),
             ]
         )
 
@@ -322,19 +339,32 @@ class _Import:
             found |= {"created": str(row[0])} if row else {}
         return found
 
+    def used_gpus(self) -> set[int]:
+        """Return the numbers of the GPUs on which kernels ran or to which bytes were copied."""
+        return {
+            int(device)
+            for table in (KERNELS, COPIES)
+            for device in self.columns(table, "deviceId", missing=-1)[0]
+        }
+
+    def first_gpu(self) -> int:
+        """Return the GPU that events which name none count for."""
+        return min((max(number, 0) for number in self.used_gpus()), default=0) & 255
+
     def devices(self) -> str:
         """Return the names of the GPUs on which kernels ran or to which bytes were copied."""
         there = {row[1] for row in self.base.execute("PRAGMA table_info(TARGET_INFO_GPU)")}
         number = next((name for name in ("cuDevice", "id") if name in there), "NULL")
         gpus = self.base.execute(f"SELECT {number}, name FROM TARGET_INFO_GPU").fetchall()
-        used = {
-            int(device)
-            for table in (KERNELS, COPIES)
-            for device in self.columns(table, "deviceId", missing=-1)[0]
-        }
+        used = self.used_gpus()
         names = Counter(str(name) for device, name in gpus if device in used)
         names = names or Counter(str(name) for _, name in gpus[:1])
         return ", ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
+
+
+def _gpu(device: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of GPUs, as far as events keep them."""
+    return np.clip(device, 0, 255)
 
 
 def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -139,17 +139,21 @@ def _events(events: EventTable, session: SessionData) -> Iterable[TrackSlice]:
     owners = event_arrays(events, session.lifetimes)
     names = [*(life.name for life in session.lifetimes), "no array of the run"]
     wanted = np.isin(events["kind"], [Kind.KERNEL, *DIRECTIONS])
-    columns = ("time", "duration", "kind", "bytes", "count", "rows", "cause", "kernel", "level")
+    columns = (
+        "time", "duration", "kind", "bytes", "count", "rows", "cause", "kernel", "level", "device",
+    )  # fmt: skip
+    several = len(events.devices) > 1
     rows = np.flatnonzero(wanted)
     kernels, memory = evidence(session, "kernel"), evidence(session, "memory")
     values = (events[name][rows].tolist() for name in columns)
-    for row, time, duration, kind, size, count, many, cause, kernel, level in zip(
+    for row, time, duration, kind, size, count, many, cause, kernel, level, device in zip(
         rows.tolist(), *values, strict=True
     ):
+        gpu = f"GPU {device}" if several else "GPU"
         if kind == Kind.KERNEL:
             name = events.kernels[kernel] if kernel >= 0 else "kernel"
             about = {"level": level, "launches": many, "evidence": kernels}
-            yield TrackSlice(track=(_title("GPU", kernels), "kernels"), name=name, time=time,
+            yield TrackSlice(track=(_title(gpu, kernels), "kernels"), name=name, time=time,
                         duration=max(duration, 1), about=about)  # fmt: skip
             continue
         way = DIRECTIONS[Kind(kind)]
@@ -164,8 +168,8 @@ def _events(events: EventTable, session: SessionData) -> Iterable[TrackSlice]:
         copy = Kind.COPY_TO_DEVICE <= kind <= Kind.COPY
         if kind <= Kind.DTOD and not copy:
             about["cause"] = CAUSE_LABELS.get(cause, CAUSE_LABELS[Cause.UNKNOWN])
-        place = "GPU" if copy else f"memory: {group_names[groups[owner]]}"
-        track = (_title(place, memory), "copies" if copy else way)
+        place = gpu if copy else f"memory: {group_names[groups[owner]]}"
+        track = (_title(place, memory), "copies" if copy else f"{way}, {gpu}" if several else way)
         yield TrackSlice(track=track, name=way if copy else f"{way}: {names[owner]}",
                     time=time, duration=duration, about=about)  # fmt: skip
 

@@ -43,14 +43,16 @@ def simulate(
         str,
         typer.Argument(
             metavar="GRAPH|TRACE|SESSION",
-            help="A graph file, or a recording of sweep, simulate or profile (.npz).",
+            help="A graph file, a recording of sweep, simulate or profile (.npz), or a table of "
+            "addresses, whose column device names the GPU: two.csv --machine h200-x2 has two.",
         ),
     ],
     machine: Annotated[
         str,
         option(
             "PROFILE",
-            "h200, p4000, rtx3060ti, p100, p100-nvlink, gh200, or a file written by calibrate.",
+            "h200, h200-x2 (two GPUs), p4000, rtx3060ti, p100, p100-nvlink, gh200, or a file "
+            "written by calibrate.",
         ),
     ] = "h200",
     policies: Policies = POLICIES,

@@ -66,9 +66,8 @@ def sweep(
         str | None,
         option(
             "LIST",
-            "Machines to simulate: h200, p4000, rtx3060ti, p100, p100-nvlink, gh200, or files "
-            "written by calibrate.  "
-            "[default: h200]",
+            "Machines to simulate: h200, h200-x2 (two GPUs), p4000, rtx3060ti, p100, p100-nvlink, "
+            "gh200, or files written by calibrate.  [default: h200]",
         ),
     ] = None,
     study: Annotated[

@@ -23,8 +23,11 @@ MAP_READ = 4
 MAP_WRITE = 8
 MAP_REMOTE = 16
 QUEUED = 32  # touches of it wait
-ON_OTHER = 64  # on a second GPU, whose memory no other processor reaches; traces have none
-ANYWHERE = BOTH | ON_OTHER
+ON_OTHER = 64  # on another GPU, whose memory this one does not reach
+ON_PEER = 128  # on another GPU, whose memory this one reaches
+ELSEWHERE = ON_OTHER | ON_PEER
+ON_GPUS = ON_GPU | ELSEWHERE
+ANYWHERE = BOTH | ELSEWHERE
 
 # Advice of a block.
 PREFERS_HOST = 1
@@ -35,6 +38,9 @@ PINNED = 16
 DEVICE = 32
 HELD = 64  # evicted only when nothing else is left
 PEER = 128  # page-locked, as it were, but in another GPU's memory
+PREFERS_OTHER = 256  # another GPU
+REACHED = 512  # that GPU's memory is
+TARGET = 12  # from this bit on: the GPU that is meant, plus 1; 0 if none is named
 
 # Columns of a block, or of a root chunk that small blocks share.
 FIRST = 0  # first page
@@ -52,9 +58,11 @@ LAST_USE = 11
 REMOTE_USES = 12  # accesses over the bus since its counter was cleared
 CHUNK = 13  # root chunk: of a whole block itself, of a small one the latest with pages of it
 REGIONS = 14  # of 64 KiB with such accesses, as bits
-BLOCK_COLUMNS = 15
+CHANGED_NEXT = 15  # in the list of blocks that changed, or UNCHANGED
+BLOCK_COLUMNS = 16
 
 NOWHERE = -1
+UNCHANGED = -2
 
 # Lists of root chunks.
 ORDINARY = 0
@@ -78,7 +86,7 @@ SECOND_CHANCE = 3
 BY_TREE = 4
 BY_USER = 5
 
-# Integers of the whole machine.
+# Integers: first those of each GPU, then, from BLOCKS on, of the whole machine.
 USED = 0  # pages of device memory in use
 PEAK = 1
 HEADS = 2  # of the lists of root chunks
@@ -102,7 +110,10 @@ RANDOM = 29  # state of the generator of random pages
 LAPSE = 30  # ns within which migrations of a page count as thrashing
 VOTE = 31  # of faults on that lapse
 UNPIN_TIME = 32  # when the first pin ends
-COUNTERS = 33
+CHANGED = 33  # head of the list of blocks whose pages moved, which other GPUs have yet to see
+BETWEEN = 34  # pages that came from other GPUs, not yet accounted for
+STAGED = 35  # of them, by way of the host
+COUNTERS = 36
 REPORTED = (BATCHES, SERVICES, FAULTS, REPLAYED)
 
 # Switches.
@@ -126,7 +137,11 @@ USER_PREFETCH = 16
 COUNTER_THRESHOLD = 17  # accesses over the bus; 0: counters do not migrate
 ADAPTIVE = 18  # whether the lapse adapts
 HOST_PAGES = 19  # pages of 4 KiB of a page of the host
-SWITCHES = 20
+GPUS = 20
+NUMBER = 21  # of this GPU among them
+LINK = 22  # what a page on another GPU is to this one: ON_OTHER or ON_PEER
+FAST_LINK = 23  # whether GPUs are joined by NVLink, with atomics of its own
+SWITCHES = 24
 
 # Columns of what is known of pages and blocks that thrash, see `thrashing`.
 THRASH_COLUMNS = 9
@@ -148,11 +163,14 @@ E_BYTES = 3
 E_COUNT = 4
 E_CAUSE = 5
 E_BATCH = 6  # batches of faults fetched so far
-EVENT_COLUMNS = 7
+E_GPU = 7
+EVENT_COLUMNS = 8
 
 # What is to become of a page of the block being served.
 FAULTED = 1
 BROUGHT = 2  # comes along
+AWAY = 3  # faulted, but goes to another GPU
+THERE = 4  # is on that GPU already
 
 # Scratch memory: digits that faults are sorted by; rows of the density prefetcher.
 DIGITS = 256
@@ -171,6 +189,7 @@ K_GROUP = int(Kind.GPU_FAULT_GROUP)
 K_THRASHING = int(Kind.THRASHING)
 K_THROTTLING = int(Kind.THROTTLING)
 K_REMOTE_MAP = int(Kind.REMOTE_MAP)
+K_DTOD = int(Kind.DTOD)
 K_EVICTION = int(Kind.EVICTION)
 K_FIRST_TOUCH = int(Kind.FIRST_TOUCH)
 C_UNKNOWN = int(Cause.UNKNOWN)
@@ -214,7 +233,9 @@ PER_BYTE_DUPLICATE = 6
 PER_HOST_FAULT = 7
 SHARE_HIDDEN = 8  # of the shorter of computing and remote reading, while the other goes on
 PER_WAKE = 9
-RATES = 10
+PER_BYTE_PEER = 10  # from another GPU, that the driver copies
+PER_BYTE_PEER_PREFETCH = 11
+RATES = 12
 
 # Ways of touching a page, and where the page lies.
 READ = 0
@@ -228,6 +249,7 @@ WAYS = 7
 SCATTERED = 128  # added to a way: single accesses, each of a random page of the run
 LOCAL = 0
 REMOTE = 1
+FAR = 2  # in another GPU's memory
 
 # Totals of an array, in the order of `result.TOTALS`.
 T_TOUCHES = 0
@@ -249,4 +271,6 @@ T_HOST_FAULTS = 15
 T_THRASHING = 16
 T_THROTTLING = 17
 T_IN_COUNTED = 18
-TOTALS = 19
+T_IN_PEER = 19
+T_PEER_BYTES = 20  # of the remote bytes, those in another GPU's memory
+TOTALS = 21

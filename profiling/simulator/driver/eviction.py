@@ -27,6 +27,7 @@ from louvain_um.profiling.simulator.driver.state import (
     evict_words,
     from_python,
     inlined,
+    note_change,
     spend,
 )
 from louvain_um.profiling.simulator.driver.thrashing import forget_block
@@ -72,6 +73,7 @@ def note_eviction(s, row, here, dropped):
     if moved:
         emit(s, c.K_DTOH, row[c.FIRST], moved * c.PAGE_BYTES, 1, c.C_EVICTION)
     emit(s, c.K_EVICTION, row[c.FIRST], here * c.PAGE_BYTES, 1, c.C_EVICTION)
+    note_change(s, s.block_of[row[c.FIRST]])
 
 
 @compiled
@@ -113,7 +115,10 @@ def evict_shared(s, chunk):
 
 @inlined
 def evict(s, chunk):
-    """Evict a root chunk to the host. Clean pages are copied, too, unless the host has a copy."""
+    """Evict a root chunk to the host. Clean pages are copied, too, unless the host has a copy.
+
+    It goes to the host even if another GPU has room, and copies on other GPUs are lost.
+    """
     if chunk >= s.counters[c.BLOCKS]:
         evict_shared(s, chunk)
         return
@@ -342,6 +347,8 @@ def discard_pages(s, first, end):
             for page in range(first, stop):
                 row[c.RESIDENT] -= 1 if s.pages[page] & c.ON_GPU else 0
                 s.pages[page] = 0
-            if row[c.RESIDENT] == 0:
+            if row[c.RESIDENT] == 0 and s.switches[c.GPUS] <= 1:
                 discard(s, block)
+            elif row[c.RESIDENT] == 0 and row[c.CHARGED]:  # other pages may be on other GPUs
+                append(s.blocks, s.counters, block, c.DISCARDED)
         first = stop

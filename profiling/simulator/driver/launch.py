@@ -12,9 +12,10 @@ from louvain_um.profiling.simulator.driver.service import (
     count_remote,
     serve_batch,
     serve_host,
+    serve_host_among,
 )
 from louvain_um.profiling.simulator.driver.state import compiled, from_python, inlined
-from louvain_um.profiling.simulator.driver.thrashing import PINNED_ON
+from louvain_um.profiling.simulator.driver.thrashing import PINNED_ON, seen_from
 
 EVENT_RESERVE = 1 << 16  # rows that one batch may need
 
@@ -32,9 +33,25 @@ def needed(way):
     return c.MAP_WRITE | c.MAP_REMOTE
 
 
+@inlined
+def is_far(bits):
+    """Return whether a page that is mapped over the bus is in another GPU's memory, 0 or 1."""
+    return 1 if bits & c.ON_PEER and not bits & c.ON_HOST else 0
+
+
+@compiled
+def count_far(pages):
+    """Return how many of some pages are read in another GPU's memory."""
+    far = 0
+    for bits in pages:
+        if bits & c.MAP_REMOTE:
+            far += is_far(bits)
+    return far
+
+
 @compiled
 def add_up(s, sums):
-    """Add up the amounts gathered in `sums[array, LOCAL or REMOTE, way]` and clear them."""
+    """Add up the amounts gathered in `sums[array, LOCAL, REMOTE or FAR, way]` and clear them."""
     for owner in range(sums.shape[0]):
         totals = s.totals[owner]
         for way in range(c.WAYS):
@@ -44,27 +61,29 @@ def add_up(s, sums):
                 s.costs[c.COMPUTE] += time
                 s.clock[c.COMPUTED] += time
                 sums[owner, c.LOCAL, way] = 0
-            amount = sums[owner, c.REMOTE, way]
-            if amount == 0:
-                continue
-            sums[owner, c.REMOTE, way] = 0
-            time = s.per_access[owner, c.REMOTE, way] * amount
-            s.clock[c.READ_REMOTELY] += time
-            if way <= c.WRITE:
-                s.costs[c.REMOTE_SEQUENTIAL] += time
-                totals[c.T_REMOTE_BYTES] += amount
-                continue
-            totals[c.T_REMOTE_BYTES] += amount * c.SECTOR_BYTES
-            if way >= c.ATOMIC:
-                s.costs[c.REMOTE_BARRIER if way == c.BARRIER else c.REMOTE_ATOMIC] += time
-                totals[c.T_REMOTE_ATOMICS] += amount
-            else:
-                s.costs[c.REMOTE_RANDOM] += time
-                totals[c.T_REMOTE_ACCESSES] += amount
+            for place in range(c.REMOTE, sums.shape[1]):
+                amount = sums[owner, place, way]
+                if amount == 0:
+                    continue
+                sums[owner, place, way] = 0
+                time = s.per_access[owner, place, way] * amount
+                s.clock[c.READ_REMOTELY] += time
+                size = amount if way <= c.WRITE else amount * c.SECTOR_BYTES
+                totals[c.T_REMOTE_BYTES] += size
+                if place == c.FAR:
+                    totals[c.T_PEER_BYTES] += size
+                if way <= c.WRITE:
+                    s.costs[c.REMOTE_SEQUENTIAL] += time
+                elif way >= c.ATOMIC:
+                    s.costs[c.REMOTE_BARRIER if way == c.BARRIER else c.REMOTE_ATOMIC] += time
+                    totals[c.T_REMOTE_ATOMICS] += amount
+                else:
+                    s.costs[c.REMOTE_RANDOM] += time
+                    totals[c.T_REMOTE_ACCESSES] += amount
 
 
 @compiled
-def replay(s, sums, tracked):
+def replay(s, gpus, sums, tracked):
     """Replay the waiting touches in order; those that fault keep waiting."""
     threshold = s.switches[c.COUNTER_THRESHOLD]
     left = 0
@@ -80,7 +99,10 @@ def replay(s, sums, tracked):
             owner = s.queue[entry, c.Q_OWNER]
             s.totals[owner, c.T_TOUCHES] += s.queue[entry, c.Q_TOUCHES]
             amount = s.queue[entry, c.Q_AMOUNT]
-            sums[owner, c.REMOTE if bits & c.MAP_REMOTE else c.LOCAL, way] += amount
+            place = c.REMOTE if bits & c.MAP_REMOTE else c.LOCAL
+            if gpus is not None and bits & c.MAP_REMOTE and is_far(bits):
+                place = c.FAR
+            sums[owner, place, way] += amount
             if threshold and bits & c.MAP_REMOTE:
                 accesses = accesses_of(way, amount)
                 count_remote(s.blocks, s.counters, s.notices, block, page, accesses, threshold)
@@ -137,7 +159,7 @@ def after(state, steps):
 
 
 @compiled
-def advance(arrays, switches, sums, rows, cursor):
+def advance(arrays, switches, gpus, sums, rows, cursor):
     """Run touches from `cursor` (row, page in the row) until a window of them waits or all ran.
 
     The hot loop: it takes arrays, not the state, and adds amounts to `sums` alone.
@@ -172,6 +194,8 @@ def advance(arrays, switches, sums, rows, cursor):
             state = counters[c.RANDOM]
             if not tracked and not threshold and amount - done > length[i]:
                 side = all_hit(pages[first[i] : last], need)
+                if gpus is not None and side == 1:
+                    side = -1
                 if side >= 0:
                     hits = amount - done
                     remote = side * hits
@@ -186,6 +210,9 @@ def advance(arrays, switches, sums, rows, cursor):
                     hits += 1
                     here = (bits >> 4) & 1
                     remote += here
+                    if gpus is not None and here:
+                        sums[owner, c.FAR, way] += is_far(bits)
+                        sums[owner, c.REMOTE, way] -= is_far(bits)
                     if tracked and bits & c.ON_GPU:
                         note_use(blocks, counters, block_of[page], policy)
                     if threshold and here:
@@ -232,6 +259,10 @@ def advance(arrays, switches, sums, rows, cursor):
         totals[owner, c.T_TOUCHES] += hits
         sums[owner, c.LOCAL, way] += amount * (hits - remote)
         sums[owner, c.REMOTE, way] += amount * remote
+        if gpus is not None and remote:
+            far = amount * count_far(pages[first[i] + done : page])
+            sums[owner, c.FAR, way] += far
+            sums[owner, c.REMOTE, way] -= far
         if page < last:
             done = page - first[i]
         else:
@@ -242,10 +273,11 @@ def advance(arrays, switches, sums, rows, cursor):
 
 
 @from_python
-def run(s, sums, rows, cursor):
+def run(s, gpus, sums, rows, cursor):
     """Run a kernel's touches from `cursor`; return whether it ended.
 
-    `rows` are their columns: first, length, way, amount, array.
+    `gpus` are all GPUs, None if there is one. `rows` are the touches' columns: first, length, way,
+    amount, array.
     `sums` is scratch memory of `add_up`, all 0.
     It returns early when the event buffer nears its end, or if access counters have notified the
     driver; empty it, serve them, and call again.
@@ -254,7 +286,7 @@ def run(s, sums, rows, cursor):
     tracked = policy >= c.BY_ACCESS and policy != c.BY_TREE
     while True:
         arrays = s.pages, s.block_of, s.blocks, s.counters, s.totals, s.queue, s.notices
-        advance(arrays, s.switches, sums, rows, cursor)
+        advance(arrays, s.switches, gpus, sums, rows, cursor)
         add_up(s, sums)
         if s.counters[c.NOTIFIED]:
             return False
@@ -263,12 +295,12 @@ def run(s, sums, rows, cursor):
         if s.switches[c.RECORD] and s.counters[c.EVENTS] + EVENT_RESERVE > len(s.events):
             return False
         if s.counters[c.WAITING]:
-            serve_batch(s)
-            replay(s, sums, tracked)
+            serve_batch(s, gpus)
+            replay(s, gpus, sums, tracked)
 
 
 @from_python
-def run_host(s, first, length, ways, cursor):
+def run_host(s, gpus, first, length, ways, cursor):
     """Run the host's touches from `cursor`; return whether they ended, see `run`."""
     while cursor[0] < len(first):
         i = cursor[0]
@@ -277,13 +309,13 @@ def run_host(s, first, length, ways, cursor):
             block = s.block_of[page]
             row = s.blocks[block]
             bits = s.pages[page]
-            hit = bits & c.ON_HOST and not (writes and bits & c.ON_GPU)
+            hit = bits & c.ON_HOST and not (writes and bits & c.ON_GPUS)
             if not hit:
                 coherent = s.switches[c.COHERENT] != 0
-                if coherent and bits & c.ON_GPU:
+                if coherent and bits & c.ON_GPUS:
                     pin = 0
                     if s.switches[c.DETECT_THRASHING]:
-                        pin = s.thrash[page, PINNED_ON]
+                        pin = seen_from(s, s.thrash[page, PINNED_ON])
                     hit = (
                         choose(
                             c.ON_HOST,
@@ -294,7 +326,8 @@ def run_host(s, first, length, ways, cursor):
                             coherent,
                             FAULT,
                         )
-                        & c.ON_GPU
+                        & bits
+                        & c.ON_GPUS
                     )
                 if not hit:
                     if s.switches[c.RECORD] and s.counters[c.EVENTS] + EVENT_RESERVE > len(
@@ -302,7 +335,10 @@ def run_host(s, first, length, ways, cursor):
                     ):
                         cursor[1] = page - first[i]
                         return False
-                    serve_host(s, block, page, writes)
+                    if gpus is not None:
+                        serve_host_among(s, gpus, block, page, writes)
+                    else:
+                        serve_host(s, None, block, page, writes)
             s.totals[row[c.OWNER], c.T_TOUCHES] += 1
             s.totals[row[c.OWNER], c.T_HITS] += 1 if hit else 0
         cursor[0] = i + 1

@@ -1,29 +1,51 @@
-"""Pages move between host and GPU: with faults, by their neighbours, or as the program asks."""
+"""Pages move between host and GPUs: with faults, by their neighbours, or as the program asks."""
 
 from __future__ import annotations
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import charge, note_empty
+from louvain_um.profiling.simulator.driver.gpus import settle
 from louvain_um.profiling.simulator.driver.state import (
     bring_words,
     compiled,
     emit,
     from_python,
     inlined,
+    note_change,
     spend,
 )
 from louvain_um.profiling.simulator.driver.thrashing import forget_pages, note_moves
 
 
 @inlined
+def come(s, bits):
+    """Return whether a page comes from the host, 0 or 1; count it if it comes from another GPU.
+
+    A GPU that is reached is closer than the host; from others, pages come by way of the host.
+    """
+    if bits & (c.BOTH | c.ON_PEER) == c.ON_HOST:
+        return 1
+    if bits & c.ELSEWHERE and not bits & c.ON_GPU:
+        s.counters[c.BETWEEN] += 1
+        s.counters[c.STAGED] += 0 if bits & c.ON_PEER else 1
+    return 0
+
+
+@inlined
+def duplicated(bits):
+    """Return the state of a page that the GPU got a copy of; one on its way stays on the host."""
+    return (bits & c.ANYWHERE) | c.ON_GPU | c.MAP_READ | (c.ON_HOST if bits & c.ON_OTHER else 0)
+
+
+@inlined
 def put_on_gpu(s, block, page, duplicate):
     """Make a page resident on the GPU; return the bytes copied and host copies dropped, 0 or 1."""
     bits = s.pages[page]
-    copied = 1 if bits & c.BOTH == c.ON_HOST else 0
+    copied = come(s, bits)
     if not bits & c.ON_GPU:
         s.blocks[block, c.RESIDENT] += 1
-    if duplicate and bits & c.ON_HOST:
-        s.pages[page] = c.BOTH | c.MAP_READ
+    if duplicate and bits & (c.ON_HOST | c.ELSEWHERE):
+        s.pages[page] = duplicated(bits)
         return copied, 0
     s.pages[page] = c.ON_GPU | c.MAP_READ | c.MAP_WRITE
     return copied, 1 if bits & c.BOTH == c.BOTH else 0
@@ -32,7 +54,7 @@ def put_on_gpu(s, block, page, duplicate):
 @inlined
 def bring_along(s, row, duplicate):
     """Make a block's BROUGHT pages resident on the GPU; clear what was wanted."""
-    if row[c.PAGES] == c.BLOCK_PAGES:
+    if row[c.PAGES] == c.BLOCK_PAGES and s.switches[c.GPUS] <= 1:
         copies, copied, came = bring_words(s.words[row[c.FIRST] >> 3 :], s.marks, duplicate)
         row[c.RESIDENT] += came
         return copies, copied
@@ -47,9 +69,9 @@ def bring_along(s, row, duplicate):
         if want[i] == c.BROUGHT:
             bits = pages[i]
             came += 1 - (bits & c.ON_GPU)
-            coming = 1 if bits & c.BOTH == c.ON_HOST else 0
-            if duplicate and bits & c.ON_HOST:
-                pages[i] = c.BOTH | c.MAP_READ
+            coming = come(s, bits)
+            if duplicate and bits & (c.ON_HOST | c.ELSEWHERE):
+                pages[i] = duplicated(bits)
             else:
                 pages[i] = c.ON_GPU | c.MAP_READ | c.MAP_WRITE
         copied += coming
@@ -58,6 +80,42 @@ def bring_along(s, row, duplicate):
         want[i] = 0
     row[c.RESIDENT] += came
     return copies, copied
+
+
+@inlined
+def note_between(s, row, cause):
+    """Charge and record pages that came from other GPUs, if any did; return how many."""
+    return charge_between(s, row, cause) if s.counters[c.BETWEEN] else 0
+
+
+@compiled
+def charge_between(s, row, cause):
+    """Charge and record pages that came from other GPUs; return how many."""
+    pages = s.counters[c.BETWEEN]
+    staged = s.counters[c.STAGED]
+    s.counters[c.BETWEEN] = s.counters[c.STAGED] = 0
+    direct = (pages - staged) * c.PAGE_BYTES
+    staged *= c.PAGE_BYTES
+    asked = cause == c.C_USER
+    rate = s.rates[c.PER_BYTE_PEER_PREFETCH if asked else c.PER_BYTE_PEER]
+    back = s.rates[c.PER_BYTE_PREFETCH_BACK if asked else c.PER_BYTE_OUT]
+    there = s.rates[c.PER_BYTE_PREFETCH if asked else c.PER_BYTE_IN]
+    spend(s, c.PREFETCH if asked else c.MIGRATE, rate * direct + (back + there) * staged)
+    totals = s.totals[row[c.OWNER]]
+    totals[c.T_IN_PEER] += direct
+    totals[c.T_OUT_USER if asked else c.T_OUT_DEMAND] += staged
+    if direct:
+        emit(s, c.K_DTOD, row[c.FIRST], direct, 1, cause)
+    if staged:
+        emit(s, c.K_DTOH, row[c.FIRST], staged, 1, cause)
+        emit(s, c.K_HTOD, row[c.FIRST], staged, 1, cause)
+    if asked:
+        totals[c.T_IN_USER] += staged
+    elif cause == c.C_COUNTED:
+        totals[c.T_IN_COUNTED] += staged
+    else:
+        totals[c.T_IN_DENSITY if cause == c.C_PREFETCH else c.T_IN_DEMAND] += staged
+    return pages
 
 
 @inlined
@@ -85,7 +143,9 @@ def bring_wanted(s, block, low, high):
             copied, gone = put_on_gpu(s, block, page, mostly and s.batch[entry] & 1 == 0)
             demand += copied
             dropped += gone
+    between = note_between(s, row, c.C_COHERENCE)
     rows, density = bring_along(s, row, mostly)
+    between += note_between(s, row, c.C_PREFETCH)
     spend(s, c.MIGRATE, s.rates[c.PER_BYTE_IN] * (demand + density) * c.PAGE_BYTES)
     totals = s.totals[row[c.OWNER]]
     totals[c.T_IN_DEMAND] += demand * c.PAGE_BYTES
@@ -95,7 +155,7 @@ def bring_wanted(s, block, low, high):
         emit(s, c.K_HTOD, s.batch[low] >> 1, demand * c.PAGE_BYTES, demand, c.C_COHERENCE)
     if density:
         emit(s, c.K_HTOD, row[c.FIRST], density * c.PAGE_BYTES, rows, c.C_PREFETCH)
-    note_first_touches(s, row, row[c.RESIDENT] - before - demand - density)
+    note_first_touches(s, row, row[c.RESIDENT] - before - demand - density - between)
 
 
 @compiled
@@ -104,29 +164,33 @@ def fill_on_host(s, block):
     row = s.blocks[block]
     home = c.ON_HOST | (c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else 0)
     for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
-        if s.pages[page] & c.BOTH == 0:
+        if s.pages[page] & c.ANYWHERE == 0:
             s.pages[page] = home
 
 
-@compiled
+@inlined
 def put_on_host(s, block, page, duplicate):
     """Make a page resident on the host; return the bytes copied and GPU copies dropped, 0 or 1."""
     row = s.blocks[block]
     bits = s.pages[page]
-    copied = 1 if bits & c.BOTH == c.ON_GPU else 0
-    if duplicate and bits & c.ON_GPU:
-        s.pages[page] = c.BOTH | c.MAP_READ
+    on_gpus = 1 if bits & c.ON_GPUS else 0
+    on_host = (bits >> 1) & 1
+    copied = on_gpus & ~on_host
+    if duplicate and bits & c.ON_GPUS:
+        s.pages[page] = (bits & c.ANYWHERE) | c.ON_HOST | (c.MAP_READ if bits & c.ON_GPU else 0)
         return copied, 0
     if bits & c.ON_GPU:
         row[c.RESIDENT] -= 1
     s.pages[page] = c.ON_HOST | (
         c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else bits & c.MAP_REMOTE
     )
-    return copied, 1 if bits & c.BOTH == c.BOTH else 0
+    if bits & c.ELSEWHERE and not row[c.ADVICE] & c.ACCESSED_BY:
+        s.pages[page] = c.ON_HOST
+    return copied, on_gpus & on_host
 
 
 @from_python
-def to_gpu(s, first, end):
+def to_gpu(s, gpus, first, end):
     """Bring the pages `first` … `end` that are not on the GPU, in one pass."""
     while first < end:
         block = s.block_of[first]
@@ -157,13 +221,17 @@ def to_gpu(s, first, end):
             s.totals[row[c.OWNER], c.T_IN_USER] += copies * c.PAGE_BYTES
             if copies:
                 emit(s, c.K_HTOD, first, copies * c.PAGE_BYTES, 1, c.C_USER)
-            note_first_touches(s, row, row[c.RESIDENT] - before - copies)
+            between = note_between(s, row, c.C_USER)
+            note_first_touches(s, row, row[c.RESIDENT] - before - copies - between)
+            if gpus is not None:
+                note_change(s, block)
+                settle(s, gpus)
         first = stop
 
 
 @from_python
-def to_host(s, first, end):
-    """Bring the pages `first` … `end` to the host, clean ones, too."""
+def to_host(s, gpus, first, end):
+    """Bring the pages `first` … `end` of the GPU to the host, clean ones, too."""
     while first < end:
         block = s.block_of[first]
         row = s.blocks[block]
@@ -177,11 +245,11 @@ def to_host(s, first, end):
         mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
         resident = row[c.RESIDENT]
         for page in range(first, stop):
-            if s.pages[page] & c.BOTH == 0:
+            if s.pages[page] & c.ANYWHERE == 0:
                 s.pages[page] = c.ON_HOST | (c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else 0)
             elif mostly and s.pages[page] & c.ON_GPU:
                 copies += 0 if s.pages[page] & c.ON_HOST else 1
-                s.pages[page] = c.BOTH | c.MAP_READ
+                s.pages[page] = (s.pages[page] & c.ANYWHERE) | c.ON_HOST | c.MAP_READ
             elif s.pages[page] & c.ON_GPU:
                 copied, _ = put_on_host(s, block, page, False)
                 copies += copied
@@ -191,4 +259,7 @@ def to_host(s, first, end):
         s.totals[row[c.OWNER], c.T_OUT_USER] += copies * c.PAGE_BYTES
         if copies:
             emit(s, c.K_DTOH, first, copies * c.PAGE_BYTES, 1, c.C_USER)
+        if gpus is not None:
+            note_change(s, block)
+            settle(s, gpus)
         first = stop

@@ -22,7 +22,7 @@ DUPLICATE = 4
 
 
 class PageAdvice(NamedTuple):
-    """What was advised of a page; processors are ON_HOST, ON_GPU and ON_OTHER, 0 is none."""
+    """What was advised of a page; processors are bits of where a page is, 0 is none."""
 
     preferred: Any
     accessed_by: Any  # bits of processors
@@ -44,6 +44,8 @@ no trace has."""
 def advice_of(bits):
     """Return the advice of a block's bits."""
     preferred = c.ON_HOST if bits & c.PREFERS_HOST else c.ON_GPU if bits & c.PREFERS_GPU else 0
+    if bits & c.PREFERS_OTHER:
+        preferred = c.ON_PEER if bits & c.REACHED else c.ON_OTHER
     accessed_by = c.ON_GPU if bits & c.ACCESSED_BY else 0
     return PageAdvice(preferred, accessed_by, ENABLED if bits & c.READ_MOSTLY else UNSET)
 
@@ -56,14 +58,14 @@ def choose(processor, bits, advice, pin, reads, coherent, cause):
     counters count as readers.
     """
     where = bits & c.ANYWHERE
-    duplicated = where == c.BOTH and advice.duplicates != DISABLED and pin == 0
+    duplicated = where & (where - 1) != 0 and advice.duplicates != DISABLED and pin == 0
     if advice.duplicates == ENABLED or duplicated:
         return processor | DUPLICATE if reads else processor
     if advice.preferred == processor:
         return processor
     if pin != 0:
         return pin
-    # Over PCIe, the host does not reach the GPU's memory; a GPU never that of a second one.
+    # Over PCIe, the host does not reach a GPU's memory.
     reaches = processor == c.ON_GPU or coherent
     preferred = advice.preferred if reaches and advice.preferred != c.ON_OTHER else 0
     if where == 0:

@@ -6,10 +6,21 @@ import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import charge, note_empty
+from louvain_um.profiling.simulator.driver.gpus import (
+    hand_over,
+    holder,
+    meant_by,
+    nearest,
+    number_of,
+    settle,
+    state_of,
+)
 from louvain_um.profiling.simulator.driver.migration import (
     bring_along,
     bring_wanted,
     fill_on_host,
+    note_between,
+    note_first_touches,
     put_on_gpu,
     put_on_host,
 )
@@ -26,6 +37,7 @@ from louvain_um.profiling.simulator.driver.state import (
     emit,
     from_python,
     inlined,
+    note_change,
     now,
     spend,
 )
@@ -35,8 +47,11 @@ from louvain_um.profiling.simulator.driver.thrashing import (
     NAP_END,
     PINNED_ON,
     PROCEED,
+    bit_of,
+    bit_of_gpu,
     hint,
     note_moves,
+    seen_from,
 )
 
 
@@ -75,7 +90,7 @@ def nowhere_resident(s, block):
     """Return whether no page of a block has been touched or filled yet."""
     row = s.blocks[block]
     for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
-        if s.pages[page] & c.BOTH:
+        if s.pages[page] & c.ANYWHERE:
             return False
     return True
 
@@ -94,19 +109,26 @@ def map_host(s, row, page):
     mapped = 0
     first, end = host_page(s, row, page)
     for each in range(first, end):
-        if s.pages[each] & c.BOTH == 0:
+        if s.pages[each] & c.ANYWHERE == 0:
             s.pages[each] |= c.ON_HOST
-        if each == page or s.pages[each] & (c.BOTH | c.MAP_REMOTE) == c.ON_HOST:
+        if each == page or s.pages[each] & (c.ANYWHERE | c.MAP_REMOTE) == c.ON_HOST:
             s.pages[each] |= c.MAP_REMOTE
             mapped += 1
     return mapped
 
 
 @compiled
-def advised(s, block, page, processor):
+def advised(s, gpus, block, page, processor):
     """Return what the fault of a page is advised against thrashing; note that it naps."""
-    preferred = advice_of(s.blocks[block, c.ADVICE]).preferred
-    found = hint(s, block, page, processor, preferred, np.int64(now(s)))
+    advice = s.blocks[block, c.ADVICE]
+    preferred = bit_of(s, advice_of(advice).preferred)
+    here = 0
+    if gpus is not None:
+        here = nearest(s, gpus, page, processor)
+        if advice & c.PREFERS_OTHER:
+            preferred = bit_of_gpu(meant_by(advice))
+    time = np.int64(now(s))
+    found = seen_from(s, hint(s, block, page, bit_of(s, processor), preferred, time, here))
     if found == NAP:
         s.totals[s.blocks[block, c.OWNER], c.T_THROTTLING] += 1
         emit(s, c.K_THROTTLING, page, c.PAGE_BYTES, 1, c.C_COHERENCE)
@@ -114,7 +136,69 @@ def advised(s, block, page, processor):
 
 
 @compiled
-def serve_block(s, block, low, high):
+def pull_to_host(s, row, block, page):
+    """Bring a page of another GPU to the host, where it is to be mapped."""
+    if s.switches[c.DETECT_THRASHING]:
+        s.want[page & (c.BLOCK_PAGES - 1)] = c.FAULTED
+        note_moves(s, block, c.ON_HOST)
+        s.want[page & (c.BLOCK_PAGES - 1)] = 0
+    copied, _ = put_on_host(s, block, page, False)
+    if copied:
+        spend(s, c.WRITE_BACK, s.rates[c.PER_BYTE_OUT] * c.PAGE_BYTES)
+        s.totals[row[c.OWNER], c.T_OUT_DEMAND] += c.PAGE_BYTES
+        emit(s, c.K_DTOH, page, c.PAGE_BYTES, 1, c.C_COHERENCE)
+
+
+@compiled
+def destination(s, gpus, block, page, found, choice):
+    """Return the other GPU that a faulting page goes to; NOWHERE if it is mapped where it is."""
+    advice = s.blocks[block, c.ADVICE]
+    if found > 0:
+        number = number_of(s.thrash[page, PINNED_ON])
+    elif s.pages[page] & choice and advice & c.ACCESSED_BY:
+        return c.NOWHERE
+    else:
+        number = meant_by(advice)
+    return c.NOWHERE if gpus.pages[number, page] & c.ON_GPU else number
+
+
+@compiled
+def send(s, gpus, block, along, fresh):
+    """Bring the AWAY pages of a block to other GPUs, and `along` with them what density adds.
+
+    All are mapped over the link; return how many.
+    """
+    row = s.blocks[block]
+    base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
+    note_change(s, block)
+    settle(s, gpus)
+    mapped = 0
+    for number in range(len(gpus.pages)):
+        if number == s.switches[c.NUMBER]:
+            continue
+        other = state_of(gpus, number)
+        for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+            if s.want[page - base] == 0 and other.pages[page] & c.ON_GPU:
+                s.want[page - base] = c.THERE
+        hand_over(s, other)
+        bring_asked(other, block, c.C_COHERENCE, along, fresh)
+        note_change(other, block)
+        settle(other, gpus)
+        hand_over(other, s)
+        for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+            if other.pages[page] & c.ON_GPU:
+                if s.want[page - base] != c.THERE:
+                    s.pages[page] |= c.MAP_REMOTE
+                    mapped += 1
+                s.want[page - base] = 0
+    for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+        if s.want[page - base] == c.AWAY:  # evicted there meanwhile: it faults again
+            s.want[page - base] = 0
+    return mapped
+
+
+@compiled
+def serve_block(s, gpus, block, low, high):
     """Serve the faults `low` … `high` of the batch, all of one block; return how many must nap."""
     row = s.blocks[block]
     advice = row[c.ADVICE]
@@ -125,12 +209,13 @@ def serve_block(s, block, low, high):
     coming = 0
     mapped = 0
     napping = 0
+    away = 0
     for entry in range(low, high):
         page = s.batch[entry] >> 1
         writes = s.batch[entry] & 1 == 1
         found = PROCEED
         if s.switches[c.DETECT_THRASHING]:
-            found = advised(s, block, page, c.ON_GPU)
+            found = advised(s, gpus, block, page, c.ON_GPU)
         if found == NAP:
             napping += 1
             continue
@@ -145,23 +230,38 @@ def serve_block(s, block, low, high):
             s.want[page - base] = c.FAULTED
             coming += 1
             continue
-        if fresh and s.pages[page] & c.BOTH == 0:
+        if gpus is not None and choice & c.ELSEWHERE:
+            number = destination(s, gpus, block, page, found, choice)
+            if number == c.NOWHERE:
+                s.pages[page] |= c.MAP_REMOTE
+                mapped += 1
+            else:
+                s.want[page - base] = c.AWAY
+                gpus.want[number, page - base] = c.FAULTED
+                away += 1
+            continue
+        if s.pages[page] & c.ELSEWHERE:
+            pull_to_host(s, row, block, page)
+        if fresh and s.pages[page] & c.ANYWHERE == 0:
             fill_on_host(s, block)  # where a block begins to live, all of it does
         if s.pages[page] & c.ON_GPU:
             s.pages[page] |= c.MAP_READ | c.MAP_WRITE
         else:
             mapped += map_host(s, row, page)
+    if gpus is not None and away:
+        mapped += send(s, gpus, block, coming == 0, fresh)
     if mapped:
         s.totals[row[c.OWNER], c.T_REMOTE_MAPS] += mapped
         emit(s, c.K_REMOTE_MAP, s.batch[low] >> 1, mapped * c.PAGE_BYTES, mapped, c.C_COHERENCE)
     if coming:
-        add_neighbours(s, block, c.ON_GPU, fresh)
+        if not away:
+            add_neighbours(s, block, c.ON_GPU, fresh)
         bring_wanted(s, block, low, high)
     return napping
 
 
 @compiled
-def serve_batch(s):
+def serve_batch(s, gpus):
     """Serve one batch of the waiting touches; the caller replays them.
 
     If all of its faults must nap, so does the GPU: what it would fetch in vain is not counted.
@@ -189,7 +289,10 @@ def serve_batch(s):
         high = low
         while high < count and s.block_of[s.batch[high] >> 1] == block:
             high += 1
-        napping += serve_block(s, block, low, high)
+        napping += serve_block(s, gpus, block, low, high)
+        if gpus is not None:
+            note_change(s, block)
+            settle(s, gpus)
         low = high
     if napping and napping == count:
         wake = np.int64(0)
@@ -218,7 +321,35 @@ def gather_batch(s):
 
 
 @compiled
-def serve_host(s, block, page, writes):
+def serve_host_among(s, gpus, block, page, writes):
+    """Serve one fault of the host, on the state of the GPU that it concerns most.
+
+    That is where the page is pinned, else which it prefers, else which has it.
+    """
+    number = s.switches[c.NUMBER]
+    advice = s.blocks[block, c.ADVICE]
+    pinned = s.thrash[page, PINNED_ON] if s.switches[c.DETECT_THRASHING] else 0
+    if pinned and pinned != c.ON_HOST:
+        number = number_of(pinned)
+    elif advice & (c.PREFERS_GPU | c.PREFERS_OTHER):
+        number = meant_by(advice)
+    elif not s.pages[page] & c.ON_GPU and s.pages[page] & c.ELSEWHERE:
+        number = holder(s, gpus, page)
+    if number == s.switches[c.NUMBER]:
+        serve_host(s, gpus, block, page, writes)
+        note_change(s, block)
+        settle(s, gpus)
+        return
+    other = state_of(gpus, number)
+    hand_over(s, other)
+    serve_host(other, gpus, block, page, writes)
+    note_change(other, block)
+    settle(other, gpus)
+    hand_over(other, s)
+
+
+@compiled
+def serve_host(s, gpus, block, page, writes):
     """Serve one fault of the host; it sleeps through its naps."""
     row = s.blocks[block]
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
@@ -228,10 +359,10 @@ def serve_host(s, block, page, writes):
     emit(s, c.K_CPU_FAULT, page, 0, 1, c.C_UNKNOWN)
     found = PROCEED
     if s.switches[c.DETECT_THRASHING]:
-        found = advised(s, block, page, c.ON_HOST)
+        found = advised(s, gpus, block, page, c.ON_HOST)
         while found == NAP:
             spend(s, c.HOST, max(0.0, s.thrash[page, NAP_END] - now(s)))
-            found = advised(s, block, page, c.ON_HOST)
+            found = advised(s, gpus, block, page, c.ON_HOST)
     coherent = s.switches[c.COHERENT] != 0
     choice = choose(
         c.ON_HOST, s.pages[page], advice_of(row[c.ADVICE]), found, not writes, coherent, FAULT
@@ -261,7 +392,7 @@ def serve_host(s, block, page, writes):
             demand += copied
         else:
             density += copied
-    if found == c.ON_HOST and s.thrash[page, ACCESSORS] & c.ON_GPU:
+    if found == c.ON_HOST and s.thrash[page, ACCESSORS] & bit_of(s, c.ON_GPU):
         s.pages[page] |= c.MAP_REMOTE
         totals[c.T_REMOTE_MAPS] += 1
         emit(s, c.K_REMOTE_MAP, page, c.PAGE_BYTES, 1, c.C_COHERENCE)
@@ -305,7 +436,8 @@ def want_counted(s, block, page, regions, whole):
     Unless the host's memory of the block is one piece, only the region of the page is.
     """
     row = s.blocks[block]
-    if row[c.ADVICE] & (c.PINNED | c.DEVICE) or s.pages[page] & c.BOTH != c.ON_HOST:
+    where = s.pages[page] & c.ANYWHERE
+    if row[c.ADVICE] & (c.PINNED | c.DEVICE) or where == 0 or where & c.ON_GPU:
         return
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
     if not whole:
@@ -314,11 +446,11 @@ def want_counted(s, block, page, regions, whole):
     for each in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
         bits = s.pages[each]
         asked = (regions >> ((each - base) // c.BIG_PAGES)) & 1
-        if not asked or bits & c.BOTH != c.ON_HOST:
+        if not asked or bits & c.ANYWHERE == 0 or bits & c.ON_GPU:
             continue
         pin = 0
         if s.switches[c.DETECT_THRASHING]:
-            pin = s.thrash[each, PINNED_ON]
+            pin = seen_from(s, s.thrash[each, PINNED_ON])
         found = choose(c.ON_GPU, bits, advice_of(row[c.ADVICE]), pin, True, coherent, COUNTERS)
         if found & c.ON_GPU:
             s.want[each - base] = c.FAULTED
@@ -326,7 +458,13 @@ def want_counted(s, block, page, regions, whole):
 
 @compiled
 def bring_counted(s, block):
-    """Bring the FAULTED pages of a block to the GPU, and those that density adds."""
+    """Bring the FAULTED pages of a block, which counters ask for, and those that density adds."""
+    bring_asked(s, block, c.C_COUNTED, True, False)
+
+
+@compiled
+def bring_asked(s, block, cause, along, fresh):
+    """Bring the FAULTED pages of a block to the GPU, and `along` with them what density adds."""
     row = s.blocks[block]
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
     mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
@@ -336,28 +474,35 @@ def bring_counted(s, block):
     if asked == 0:
         return
     spend(s, c.FAULT, s.rates[c.PER_SERVICE])
-    add_neighbours(s, block, c.ON_GPU, False)
+    if along:
+        add_neighbours(s, block, c.ON_GPU, fresh)
     if s.switches[c.DETECT_THRASHING]:
         note_moves(s, block, c.ON_GPU)
     charge(s, block)
+    before = row[c.RESIDENT]
     counted = 0
     for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
         if s.want[page - base] == c.FAULTED:
             s.want[page - base] = 0
             copied, _ = put_on_gpu(s, block, page, mostly)
             counted += copied
+    between = note_between(s, row, cause)
     rows, density = bring_along(s, row, mostly)
+    between += note_between(s, row, c.C_PREFETCH)
     spend(s, c.MIGRATE, s.rates[c.PER_BYTE_IN] * (counted + density) * c.PAGE_BYTES)
-    s.totals[row[c.OWNER], c.T_IN_COUNTED] += counted * c.PAGE_BYTES
+    into = c.T_IN_COUNTED if cause == c.C_COUNTED else c.T_IN_DEMAND
+    s.totals[row[c.OWNER], into] += counted * c.PAGE_BYTES
     s.totals[row[c.OWNER], c.T_IN_DENSITY] += density * c.PAGE_BYTES
     if counted:
-        emit(s, c.K_HTOD, row[c.FIRST], counted * c.PAGE_BYTES, 1, c.C_COUNTED)
+        emit(s, c.K_HTOD, row[c.FIRST], counted * c.PAGE_BYTES, 1, cause)
     if density:
         emit(s, c.K_HTOD, row[c.FIRST], density * c.PAGE_BYTES, rows, c.C_PREFETCH)
+    if cause != c.C_COUNTED:
+        note_first_touches(s, row, row[c.RESIDENT] - before - counted - density - between)
 
 
 @from_python
-def serve_notices(s):
+def serve_notices(s, gpus):
     """Serve the notifications that have come, by address; their counters begin anew."""
     count = s.counters[c.NOTIFIED]
     s.counters[c.NOTIFIED] = 0
@@ -369,3 +514,6 @@ def serve_notices(s):
         want_counted(s, block, page, row[c.REGIONS], row[c.PAGES] == c.BLOCK_PAGES)
         row[c.REMOTE_USES] = row[c.REGIONS] = 0
         bring_counted(s, block)
+        if gpus is not None:
+            note_change(s, block)
+            settle(s, gpus)

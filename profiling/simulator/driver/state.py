@@ -46,7 +46,7 @@ class State(NamedTuple):
     clock: NDArray[np.float64]
     costs: NDArray[np.float64]
     rates: NDArray[np.float64]
-    per_access: NDArray[np.float64]  # ns by array, LOCAL or REMOTE, and way
+    per_access: NDArray[np.float64]  # ns by array, LOCAL, REMOTE or FAR, and way
     events: NDArray[np.int64]
     queue: NDArray[np.int64]  # touches that wait, of one page and way each
     batch: NDArray[np.int64]  # keys of the faults being served: 2 · page + write
@@ -78,12 +78,13 @@ def empty_state(sizes: StateSizes, switches: Any, rates: Any, per_access: Any) -
     """Return the initial state."""
     pages, blocks, roots, arrays, window, batch, events, thrash = sizes
     counters = np.zeros(c.COUNTERS, np.int64)
-    counters[c.HEADS : c.BLOCKS] = c.NOWHERE
+    counters[c.HEADS : c.BLOCKS] = counters[c.CHANGED] = c.NOWHERE
     counters[c.BLOCKS], counters[c.ROOTS] = blocks, roots
     counters[c.LAPSE] = switches[c.THRASH_WINDOW]
     whole = -(-pages // c.BLOCK_PAGES) * c.BLOCK_PAGES
     rows = np.zeros((blocks + roots, c.BLOCK_COLUMNS), np.int64)
     rows[:, [c.PREV, c.NEXT, c.LISTED, c.CHUNK]] = c.NOWHERE
+    rows[:, c.CHANGED_NEXT] = c.UNCHANGED
     bits, want = np.zeros(whole, np.uint8), np.zeros(c.BLOCK_PAGES, np.uint8)
     return State(
         pages=bits,
@@ -129,7 +130,7 @@ def spend(s, term, time):
 
 
 @compiled
-def put_event(events, counters, time, kind, page, size, count, cause):
+def put_event(events, counters, gpu, time, kind, page, size, count, cause):
     """Put an event into the buffer; if that is full, count it as dropped."""
     row = counters[c.EVENTS]
     if row == events.shape[0]:
@@ -142,6 +143,7 @@ def put_event(events, counters, time, kind, page, size, count, cause):
     events[row, c.E_COUNT] = count
     events[row, c.E_CAUSE] = cause
     events[row, c.E_BATCH] = counters[c.BATCHES]
+    events[row, c.E_GPU] = gpu
     counters[c.EVENTS] = row + 1
 
 
@@ -150,7 +152,16 @@ def emit(s, kind, page, size, count, cause):
     """Record an event, if events are recorded."""
     if s.switches[c.RECORD]:
         time = np.int64(now(s))
-        put_event(s.events, s.counters, time, kind, page, size, count, cause)
+        gpu = s.switches[c.NUMBER]
+        put_event(s.events, s.counters, gpu, time, kind, page, size, count, cause)
+
+
+@inlined
+def note_change(s, block):
+    """Note that pages of a block moved, if there are other GPUs, which have yet to see it."""
+    if s.switches[c.GPUS] > 1 and s.blocks[block, c.CHANGED_NEXT] == c.UNCHANGED:
+        s.blocks[block, c.CHANGED_NEXT] = s.counters[c.CHANGED]
+        s.counters[c.CHANGED] = block
 
 
 LOW = np.uint64(0x0101_0101_0101_0101)  # the lowest bit of each byte

@@ -1,4 +1,8 @@
-"""Pages that host and GPU take from each other: detection, naps, pins and their end."""
+"""Pages that processors take from each other: detection, naps, pins and their end.
+
+Here processors are bits that mean the same to all GPUs: 2 is the host, 1 the first GPU, and 4, 8, …
+are further ones.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +46,51 @@ MOST_LAPSE = 500_000_000  # ns
 MOST_STEP = 50_000_000  # ns
 
 
+EVERYONE = (1 << 20) - 1
+
+
+@inlined
+def bit_of_gpu(number):
+    """Return the bit of a GPU."""
+    return c.ON_GPU if number == 0 else c.ON_HOST << number
+
+
+@inlined
+def bit_of(s, processor):
+    """Return the bit of a processor that is ON_GPU or ON_HOST to a GPU."""
+    return bit_of_gpu(s.switches[c.NUMBER]) if processor == c.ON_GPU else processor
+
+
+@inlined
+def seen_from(s, found):
+    """Return what a processor's bit, or other advice, is to a GPU."""
+    if found <= 0 or found == c.ON_HOST:
+        return found
+    own = bit_of_gpu(s.switches[c.NUMBER])
+    return np.int64(c.ON_GPU) if found == own else s.switches[c.LINK]
+
+
 @inlined
 def reaches(s, processor, location):
-    """Return whether a processor reaches memory: over PCIe, the host does not reach the GPU's."""
-    return processor == location or processor == c.ON_GPU or s.switches[c.COHERENT] != 0
+    """Return whether a processor reaches memory: over PCIe, the host does not reach a GPU's."""
+    if processor == location:
+        return True
+    if processor == c.ON_HOST:
+        return s.switches[c.COHERENT] != 0
+    return location == c.ON_HOST or s.switches[c.LINK] == c.ON_PEER
+
+
+@compiled
+def all_reach_fast(switches, processors, location):
+    """Return whether each of some processors has a fast link, with atomics, to a location."""
+    processor = 1
+    while processor <= processors:
+        with_host = processor == c.ON_HOST or location == c.ON_HOST
+        fast = switches[c.COHERENT if with_host else c.FAST_LINK] != 0
+        if processors & processor and processor != location and not fast:
+            return False
+        processor <<= 1
+    return True
 
 
 @compiled
@@ -53,9 +98,11 @@ def all_reach(s, processors, location):
     """Return whether each of some processors reaches a location, if there is one."""
     if location == 0:
         return False
-    for processor in (c.ON_GPU, c.ON_HOST):
+    processor = 1
+    while processor <= processors:
         if processors & processor and not reaches(s, processor, location):
             return False
+        processor <<= 1
     return True
 
 
@@ -100,20 +147,22 @@ def note_moves(s, block, processor):
     """Count the wanted pages of a block that are to be moved to a processor."""
     row = s.blocks[block]
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
-    other = c.BOTH - processor
+    away = c.ANYWHERE - processor
+    mover = bit_of(s, processor)
     time = np.int64(now(s))
     noted = False
     tracked = False
     for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
-        if s.want[page - base] == 0 or s.pages[page] & c.BOTH != other:
+        where = s.pages[page] & c.ANYWHERE
+        if s.want[page - base] == 0 or where & away == 0 or where & processor:
             continue
         if s.thrash[page, PINNED_ON] != 0:
             continue
         if not noted:
-            tracked = follow(s, block, processor, time)
+            tracked = follow(s, block, mover, time)
             noted = True
         if tracked:
-            stamp(s, block, page, processor, time)
+            stamp(s, block, page, mover, time)
 
 
 @compiled
@@ -121,7 +170,7 @@ def forget_page(s, info, row):
     """Forget that a page thrashed, but not whom it spared nor its naps."""
     if row[MOVES] >= s.switches[c.THRASH_EVENTS]:
         info[THRASHING_PAGES] -= 1
-    end_naps(row, c.BOTH)
+    end_naps(row, EVERYONE)
     if row[PINNED_ON]:
         s.counters[c.PINS] -= 1
     row[PINNED_ON] = row[PINNED_UNTIL] = 0
@@ -183,8 +232,11 @@ def adapt(s, late):
 
 
 @compiled
-def hint(s, block, page, processor, preferred, time):
-    """Return what a fault is advised: PROCEED, NAP or where the page is pinned."""
+def hint(s, block, page, processor, preferred, time, nearest=0):
+    """Return what a fault is advised: PROCEED, NAP or where the page is pinned.
+
+    `nearest` is where the page is, closest to the processor, if there are several GPUs.
+    """
     info, row = s.watched[block], s.thrash[page]
     if info[TRACKED] == 0:
         return PROCEED
@@ -212,7 +264,7 @@ def hint(s, block, page, processor, preferred, time):
     elif row[AWAKE] == 0:
         row[AWAKE] = processor
     where = s.pages[page] & c.BOTH
-    here = processor if where & processor else where
+    here = nearest if nearest else processor if where & processor else where
     found = advise(s, row, processor, here, preferred)
     if found == NAP:
         return take_nap(row, processor)
@@ -227,11 +279,11 @@ def advise(s, row, processor, here, preferred):
     accessors, pinned, awake = row[ACCESSORS], row[PINNED_ON], row[AWAKE]
     if all_reach(s, accessors, preferred):
         return preferred
-    if (s.switches[c.COHERENT] != 0 or accessors == here) and not accessors & preferred:
-        # All reach the page where it is; the GPU takes it from the host.
-        if here == c.ON_GPU:
+    if all_reach_fast(s.switches, accessors, here) and not accessors & preferred:
+        # All reach the page where it is; a GPU takes it from the host.
+        if here != c.ON_HOST:
             return here
-        return processor if processor == c.ON_GPU else PROCEED
+        return processor if processor != c.ON_HOST else PROCEED
     enough = row[NAPS] >= s.switches[c.THRASH_THROTTLES]
     if processor == preferred:
         if pinned:
@@ -249,7 +301,7 @@ def advise(s, row, processor, here, preferred):
 def pin(s, info, row, here, location, time):
     """Pin a page to a location."""
     if row[PINNED_ON] == 0 or here != location:
-        end_naps(row, c.BOTH)
+        end_naps(row, EVERYONE)
     if row[PINNED_ON] == 0:
         row[PINNED_UNTIL] = time + s.switches[c.THRASH_PIN]
         row[NAPS] = 0
@@ -261,7 +313,7 @@ def pin(s, info, row, here, location, time):
 
 
 @from_python
-def unpin(s):
+def unpin(s, gpus=None):
     """Remove expired pins, and their mappings over the bus; return how many."""
     time = np.int64(now(s)) + UNPIN_SLACK
     if s.counters[c.PINS] == 0 or s.counters[c.UNPIN_TIME] > time:
@@ -280,5 +332,9 @@ def unpin(s):
         gone += 1
         if not s.blocks[block, c.ADVICE] & c.ACCESSED_BY:
             s.pages[page] &= ~np.uint8(c.MAP_REMOTE)
+        if gpus is not None:
+            for number in range(len(gpus.pages)):
+                if not gpus.blocks[number, block, c.ADVICE] & c.ACCESSED_BY:
+                    gpus.pages[number, page] &= ~np.uint8(c.MAP_REMOTE)
     s.counters[c.UNPIN_TIME] = soonest
     return gone

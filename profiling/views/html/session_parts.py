@@ -182,7 +182,11 @@ def session_parts(
             PagePart(
                 anchor="migrations",
                 title="Migrations",
-                items=[cause_bars(causes), causes, *non_empty(ping_pong(analysis))],
+                items=[
+                    cause_bars(causes),
+                    causes,
+                    *non_empty(tables.by_gpu(analysis), ping_pong(analysis)),
+                ],
             )
         )
     more = [over_time.kernels(analysis), over_time.copies(analysis)]

@@ -30,10 +30,44 @@ def tables(analysis: SessionAnalysis) -> tuple[Table, ...]:
     """Return all tables of a session that have rows."""
     makers: tuple[Callable[[SessionAnalysis], Table], ...] = (
         by_group, phase_tables.by_phase, phase_tables.by_phase_and_group, by_array, by_cause,
-        phase_tables.iterations, by_rank, kernels, copies, ping_pong,
+        phase_tables.iterations, by_gpu, by_rank, kernels, copies, ping_pong,
     )  # fmt: skip
     made = (maker(analysis) for maker in makers)
     return tuple(table for table in made if table.rows)
+
+
+def by_gpu(analysis: SessionAnalysis) -> Table:
+    """Return what each GPU ran, and what moved to it and from it, if there are several."""
+    device, gpus = analysis.events["device"], analysis.events.devices
+    rows: list[dict[str, Any]] = []
+    if len(gpus) > 1:
+        size = gpus[-1] + 1
+        rows = traffic_by(analysis, device, size)
+        took, runs, between = (
+            analysis.sums(device, size, kind, column)
+            for kind, column in (
+                (Kind.KERNEL, "duration"), (Kind.KERNEL, "rows"), (Kind.DTOD, "bytes"),
+            )
+        )  # fmt: skip
+        for gpu, row in enumerate(rows):
+            row |= {"gpu": f"GPU {gpu}", "launches": int(runs[gpu]), "seconds": took[gpu] / 1e9}
+            row["bytes_between"] = int(between[gpu])
+    columns = (
+        Column("gpu", "GPU", "text"),
+        Column("launches", "launches"),
+        Column("seconds", "kernel time", "seconds"),
+        *TRAFFIC_COLUMNS[:2],
+        Column("bytes_between", "from other GPUs", "bytes"),
+        *TRAFFIC_COLUMNS[2:],
+    )
+    return Table(
+        name="by-gpu",
+        title="By GPU",
+        columns=columns,
+        rows=tuple(rows[gpu] for gpu in gpus if rows),
+        evidence=memory_and_access_evidence(analysis),
+        about="Faults of the CPU count for the GPU whose pages they took, or the first.",
+    )
 
 
 def by_rank(analysis: SessionAnalysis) -> Table:

@@ -115,6 +115,8 @@ def _of_process(analysis: SessionAnalysis) -> Verdict:
     again = bool(traffic.bytes_out) and traffic.refetched > REFETCHED * traffic.bytes_in
     if in_place.seconds > max(moving, LIMITING * seconds):
         return _in_place(analysis, in_place)
+    if moving > LIMITING * seconds and analysis.total(Kind.DTOD) > traffic.bytes_in:
+        return _between(analysis, moving / seconds, how)
     if again and moving > AVOIDABLE * seconds:
         return _moved_again(analysis, traffic)
     if moving > LIMITING * seconds and not traffic.bytes_in + traffic.bytes_out:
@@ -273,7 +275,9 @@ def _moved_again(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
     requested = analysis.total(Kind.DTOH, "bytes", Cause.USER) > traffic.bytes_out / 2
     cause = "Moving blocks to stay within the budget"
     if not requested:
-        cause = "Eviction" if evicted else "The host, which took pages back,"
+        several = len(analysis.events.devices) > 1 and not analysis.total(Kind.CPU_FAULT, "count")
+        taker = "Another GPU" if several else "The host"
+        cause = "Eviction" if evicted else f"{taker}, which took pages back,"
     ours = _is_ours(session)
     arrays = _list(paying) if ours else _largest(analysis)
     if requested or evicted:
@@ -306,9 +310,25 @@ def _moved_again(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
     )
 
 
-def _largest(analysis: SessionAnalysis) -> str:
+def _between(analysis: SessionAnalysis, share: float, how: str) -> Verdict:
+    """Blame GPUs that took pages from each other."""
+    rows = analysis.rows_of(Kind.DTOD)
+    gpus = np.unique(analysis.events["device"][rows]).tolist()
+    who = "GPUs" if len(gpus) < 2 else f"GPU {', '.join(map(str, gpus[:-1]))} and {gpus[-1]}"
+    array = _largest(analysis, Kind.DTOD)
+    return Verdict(
+        finding=f"{who} took {format_value(analysis.total(Kind.DTOD), 'bytes')} from each other, "
+        f"mostly {array}; moving pages took about {format_value(min(share, 1.0), 'share')} of the "
+        "run.",
+        remedy=f"Let one GPU keep {array}: advise it as preferred location and the others as "
+        "accessing it there; or advise it as mostly read, if it is.",
+        grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
+    )
+
+
+def _largest(analysis: SessionAnalysis, kind: Kind = Kind.HTOD) -> str:
     """Return the array that most bytes were moved of, by name."""
-    sums = analysis.sums(analysis.array_of, len(analysis.arrays) + 1, Kind.HTOD, "bytes")
+    sums = analysis.sums(analysis.array_of, len(analysis.arrays) + 1, kind, "bytes")
     at = max(range(len(sums)), key=lambda number: sums[number])
     return analysis.arrays[at].name if at < len(analysis.arrays) else "arrays without a name"
 
@@ -411,9 +431,10 @@ def _moving_seconds(analysis: SessionAnalysis, traffic: _Traffic) -> tuple[float
         return sum(terms.get(name, 0.0) for name in PAGING), "costs modelled"
     spent = {
         kind: int(analysis.events["duration"][analysis.rows_of(kind)].sum()) / 1e9
-        for kind in (Kind.GPU_FAULT_GROUP, Kind.HTOD, Kind.DTOH)
+        for kind in (Kind.GPU_FAULT_GROUP, Kind.HTOD, Kind.DTOH, Kind.DTOD)
     }
-    known = max(spent[Kind.GPU_FAULT_GROUP], spent[Kind.HTOD] + spent[Kind.DTOH])
+    faults = spent.pop(Kind.GPU_FAULT_GROUP)
+    known = max(faults, sum(spent.values()))
     if known:
         return known, "migration time measured where copies and faults have durations"
     machine, name = _machine(analysis.session)

@@ -352,6 +352,26 @@ def test_kernels_of_an_export_access_what_they_brought(tmp_path, form):
     assert run(trace, "auto", "h200", 8 * MIB).total("evictions") == 0
 
 
+def test_kernels_of_two_gpus_stay_apart(tmp_path):
+    kernel, copy = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"
+    # Of two kernels at one time, GPU 3 brings a block from the host, and GPU 5 takes it.
+    rows = [("StringIds", (1, "one")), ("StringIds", (2, "other"))]
+    rows += [(kernel, (0, 9_000, 3, 1, 1, 1)), (kernel, (100, 20_000, 5, 2, 2, 2))]
+    rows += [
+        (copy, (500, 600, 3, 2 * MIB, 11, 2, BASE)),
+        (copy, (8_000, 8_100, 5, 2 * MIB, 13, 2, BASE)),
+    ]
+    rows += [(copy, (30_000, 30_100, 5, MIB, 11, 1, BASE))]
+    trace = recording_in(database(tmp_path / "run.sqlite", SCHEMA, FAULTS, rows=rows))
+    pages = 2 * MIB // 4096
+    first, second, prefetch = trace.steps
+    assert (first.kernel, first.device, first.touches.touches) == ("one", 0, pages)
+    assert (second.kernel, second.device, second.touches.touches) == ("other", 1, pages)
+    assert (prefetch.device, prefetch.pages) == (1, pages // 2)
+    found = run(trace, "base", "h200-x2", 16 * MIB)
+    assert (found.bytes_to_device, found.bytes_between) == (2 * MIB, 2 * MIB)
+
+
 def test_what_cannot_be_replayed_or_read_says_why(tmp_path, export):
     nvprof = database(tmp_path / "old.sqlite", "CREATE TABLE StringTable (_id_ INT, value TEXT)")
     for read in (import_nsys, recording_in):
