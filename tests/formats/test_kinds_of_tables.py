@@ -129,6 +129,8 @@ def test_tables_with_damaged_cells_are_refused_in_one_line(tmp_path):
     path = written(tmp_path, "g.csv", "name,a,b\nann,2e300,1e300\nbob,1e300,4e300\n")
     wanted = ["a-ann:2e+300", "a-bob:1e+300", "ann-b:1e+300", "b-bob:4e+300"]
     assert listed(read(path, format="incidence")) == wanted
+    path = written(tmp_path, "g.dl", "dl n=0 format=fullmatrix\nlabels embedded\ndata:\n")
+    assert read(path).n_vertices == 0
     edges = [
         {"source": "a", "target": "b", "weight": 7},
         {"source": "b", "target": "c", "weight": 2},

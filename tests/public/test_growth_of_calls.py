@@ -356,6 +356,23 @@ def test_what_grows_too_fast_is_found(tmp_path):
     assert memory <= STEEPEST
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize(("kind", "components"), [(path, 1), (star, 1), (isolated, 10**7 - 4)])
+def test_ten_million_vertices(kind, components):
+    n = 10**7
+    graph = lu.Graph.from_edges(*kind(n), n_vertices=n)
+    found = lu.louvain(graph, device="cpu")
+    assert len(found.labels) == found.sizes.sum() == n
+    assert found.modularity == lu.modularity(graph, found.labels)
+    parts = lu.connected_components(graph, device="cpu")
+    assert np.count_nonzero(parts == np.arange(n)) == components
+    if kind is path:  # pieces of it
+        assert np.count_nonzero(np.diff(found.labels)) == found.n_communities - 1
+        assert found.modularity > 0.999
+    else:
+        assert found.n_communities == components
+
+
 def test_every_public_call_is_measured():
     text = "\n".join(map(inspect.getsource, (changed, followed, saved_and_loaded)))
     text += Path(__file__).read_text().partition("\nALGORITHMS = ")[2].partition("\nCALLS = ")[0]
