@@ -47,6 +47,7 @@ from louvain_um.profiling.simulator.driver.thrashing import (
     NAP_END,
     PINNED_ON,
     PROCEED,
+    TRACKED,
     bit_of,
     bit_of_gpu,
     hint,
@@ -214,7 +215,7 @@ def serve_block(s, gpus, block, low, high):
         page = s.batch[entry] >> 1
         writes = s.batch[entry] & 1 == 1
         found = PROCEED
-        if s.switches[c.DETECT_THRASHING]:
+        if s.switches[c.DETECT_THRASHING] and s.watched[block, TRACKED]:
             found = advised(s, gpus, block, page, c.ON_GPU)
         if found == NAP:
             napping += 1
@@ -358,7 +359,7 @@ def serve_host(s, gpus, block, page, writes):
     spend(s, c.HOST, s.rates[c.PER_HOST_FAULT])
     emit(s, c.K_CPU_FAULT, page, 0, 1, c.C_UNKNOWN)
     found = PROCEED
-    if s.switches[c.DETECT_THRASHING]:
+    if s.switches[c.DETECT_THRASHING] and s.watched[block, TRACKED]:
         found = advised(s, gpus, block, page, c.ON_HOST)
         while found == NAP:
             spend(s, c.HOST, max(0.0, s.thrash[page, NAP_END] - now(s)))
