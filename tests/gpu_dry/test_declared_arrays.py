@@ -57,7 +57,7 @@ def with_loops(graph):
     return replace(graph, loops=np.arange(graph.n_vertices, dtype=np.int64) % 3)
 
 
-QUEUES = ("queue", "proposed", "weight_to_target")
+QUEUES = ("queue", "proposed", "weight_to_target", "sizes")
 
 
 @cache
@@ -83,7 +83,8 @@ def room_of(array, plan):
 def check_declared(plan, memory):
     """Every array is declared, in its group, and as large as it gets.
 
-    In pages, that holds for what is known before the run. Queues are as long as there is room.
+    In pages, that holds for what is known before the run. Queues are as long as there is room, and
+    sizes take more bytes on coarse levels.
     """
     for (name, group), nbytes in memory.asked.items():
         declared = [a for a in plan.arrays if name == a.name or name.startswith(f"{a.name}.")]
@@ -92,7 +93,7 @@ def check_declared(plan, memory):
             if not plan.in_pages or (declared[0].level == 0 and name == declared[0].name):
                 most = room_of(declared[0], plan)
                 if plan.in_pages and declared[0].name in QUEUES:
-                    most = declared[0].itemsize * plan.work.vertices
+                    most = max(declared[0].itemsize, 4) * plan.work.vertices
                 assert nbytes <= max(most, SMALL), name
         else:
             small = plan.in_pages or (".small." in name and nbytes <= 8 * (LIMITS.small + 1))
