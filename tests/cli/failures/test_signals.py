@@ -228,3 +228,26 @@ def test_an_interrupt_between_imports_and_the_first_line_is_one_line():
         [sys.executable, "-c", BEFORE_THE_FIRST_LINE], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (130, "louvain-um: interrupted\n")
+
+
+HANGS = """import ctypes
+lib, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(256)
+def read_h5ad(name):
+    print("here", flush=True)
+    lib.pthread_mutex_lock(lock), lib.pthread_mutex_lock(lock)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_library_that_never_returns_is_left(tmp_path, number):
+    (tmp_path / "anndata.py").write_text(HANGS)
+    (tmp_path / "x.h5ad").write_text("cells")
+    command = [sys.executable, "-m", "louvain_um", "detect", "x.h5ad"]
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE) as run:
+        try:
+            assert run.stdout.readline() == b"here\n"
+            run.send_signal(number)
+            assert run.wait(20) == -number
+        finally:
+            run.kill()
