@@ -17,7 +17,7 @@ from louvain_um.errors import (
     READ_AGAIN,
     GraphFormatError,
     LouvainUmError,
-    checks_kinds,
+    check_switch,
     install_hint,
 )
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
@@ -49,7 +49,6 @@ def read_vertices(path: str | Path) -> list[int | str]:
     return [int(word) for word in words] if numbers else list(words)
 
 
-@checks_kinds
 def read_labels(path: str | Path, *, overlapping: bool = False) -> Labels:
     r"""Read the community of each vertex.
 
@@ -84,9 +83,11 @@ def read_labels(path: str | Path, *, overlapping: bool = False) -> Labels:
     >>> read_labels(file).vertices.tolist(), read_labels(file).communities.tolist()
     ([7, 9], ['a', 'b'])
     """
+    check_switch("overlapping", overlapping)
     path = path_text(path)
-    if not path:
-        raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
+    if not path or "\0" in path:
+        problem = "holds a NUL" if path else "is empty"
+        raise GraphFormatError(f"file name {problem}; name a file, or - for stdin", repr(path))
     suffix = Path(path).suffix.lower()
     try:
         if Path(path).is_dir():
