@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.errors import OptionError, check_texts, checks_kinds
+from louvain_um.errors import OptionError, checks_kinds
 from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program
@@ -162,5 +162,7 @@ def _listed(option: str, given: Any, *single: type) -> list[Any]:
         return [part for each in given.split(",") if (part := each.strip())]
     if isinstance(given, single):
         return [given]
-    check_texts(option, given)
-    return list(given)
+    try:
+        return list(given)
+    except TypeError:
+        raise OptionError(option, given, "must be text, or a list") from None
