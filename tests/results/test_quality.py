@@ -219,6 +219,8 @@ def test_memberships_are_shares_of_weight(graph, threshold):
         if not wanted.any():
             wanted[found.labels[vertex]] = 1
         wanted /= wanted.sum()
+        if np.isclose(wanted, threshold, rtol=0, atol=1e-12).any():
+            continue  # the order of a sum decides
         wanted[(wanted < threshold) & (wanted < wanted.max())] = 0
         assert shares[vertex] == pytest.approx(wanted / wanted.sum())
 
