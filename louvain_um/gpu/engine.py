@@ -73,9 +73,10 @@ class GpuEngine:
         """The plan that the run follows; None if all is on devices, where it stays."""
         return self.followed.plan
 
-    def load(self, graph: Graph | DeviceGraph) -> GpuLevel:
-        """Prepare a run on a graph; return level 0."""
-        return self.begin(prepare_run(graph, self.options, self.observer, self.stack))
+    def load(self, graph: Graph | DeviceGraph, *, starts_joined: bool = False) -> GpuLevel:
+        """Prepare a run on a graph; return level 0, which may get communities to start in."""
+        given = graph, self.options, self.observer, self.stack
+        return self.begin(prepare_run(*given, starts_joined=starts_joined))
 
     def begin(self, prepared: Prepared) -> GpuLevel:
         """Begin with level 0 of a prepared run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from louvain_um.core.objective import Problem, problem_of, takes_extended_rule
@@ -56,11 +57,13 @@ class Prepared:
 
 
 def prepare_run(
-    graph: Graph | DeviceGraph, options: Options, observer: Observer, stack: ExitStack
-) -> Prepared:
+    graph: Graph | DeviceGraph, options: Options, observer: Observer, stack: ExitStack,
+    *, starts_joined: bool = False,
+) -> Prepared:  # fmt: skip
     """Plan a run on the current device, lay out its memory, and put the graph in place.
 
-    What the run holds is freed by `stack`.
+    What the run holds is freed by `stack`. `starts_joined` says that vertices will be given
+    communities to start in although the options have none.
     """
     import cupy
 
@@ -75,13 +78,14 @@ def prepare_run(
         kernels.prepare([("relabel", "")], observer)
     device = cupy.cuda.runtime.getDevice()
     packer = Packer(graph)
-    planned = plan_of(graph, options, packer, device)
+    planned = plan_of(graph, options, packer, device, starts_joined=starts_joined)
     plan, shape = planned.plan, planned.shape
     compact = compact_types(plan, shape)
     unchanged = plan.in_core and not compact and not plan.pages
     if isinstance(given, FetchedGraph) and given.there and (extended or not unchanged):
         # Its arrays would be in memory twice.
-        return prepare_run(given.leave_device(), options, observer, stack)
+        there = given.leave_device()
+        return prepare_run(there, options, observer, stack, starts_joined=starts_joined)
     observer(Event(kind="plan", phase="load", plan=plan))
     if extended and plan.out_of_core:
         raise OptionError(
@@ -133,14 +137,20 @@ def prepare_run(
     return Prepared(run=run, level=level, planned=planned, blocks=blocks)
 
 
-def plan_of(graph: Graph | DeviceGraph, options: Options, packer: Packer, device: int) -> Planned:
+def plan_of(
+    graph: Graph | DeviceGraph, options: Options, packer: Packer, device: int,
+    *, starts_joined: bool = False,
+) -> Planned:  # fmt: skip
     """Return the plan of a run, with another GPU's memory if that has the room."""
     machine, peer = machine_for(device), peer_for(options.peer_memory, device)
+    planned = partial(
+        plan_run, graph, options, survey=survey, packer=packer, starts_joined=starts_joined
+    )
     if peer is not None:
-        plan, shape = plan_run(graph, options, machine.with_peer(), survey=survey, packer=packer)
+        plan, shape = planned(machine.with_peer())
         if peer_room(peer) >= plan.beyond_bytes:
             return Planned(plan=plan, shape=shape, peer=peer)
-    plan, shape = plan_run(graph, options, machine, survey=survey, packer=packer)
+    plan, shape = planned(machine)
     return Planned(plan=plan, shape=shape, peer=None)
 
 

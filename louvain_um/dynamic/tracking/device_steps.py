@@ -81,7 +81,7 @@ class DeviceRuns:
 
         run_options = self._options(options)
         with GpuEngine(run_options, ignore) as engine:
-            level = engine.load(graph.snapshot())
+            level = engine.load(graph.snapshot(), starts_joined=start is not None)
             plan = engine.plan
             if plan and engine.prepared.blocks is not None and awake is not None:
                 raise MemoryBudgetError(

@@ -71,12 +71,14 @@ def plan_run(
     *,
     survey: Survey,
     packer: Packer | None = None,
+    starts_joined: bool = False,
 ) -> tuple[Plan, Shape]:
     """Return the plan of a run on a graph at hand, and the graph's shape."""
     degrees = survey(graph)
     skew = degrees.degree_squares / max(graph.n_arcs, 1)
     kind = kind_of(skew * graph.n_vertices / max(graph.n_arcs, 1)).name
-    shape = replace(shape_of(graph, options, degrees), kind=kind)
+    shape = shape_of(graph, options, degrees)
+    shape = replace(shape, kind=kind, starts_joined=starts_joined)
     if shape.keeps_all:
         try:
             plan = plan_shape(graph, options, machine, shape, degrees, skew)

@@ -52,6 +52,7 @@ class Shape:
     members: bool = False
     fixed: bool = False
     keeps_all: bool = False
+    starts_joined: bool = False
 
     @property
     def allows_compact(self) -> bool:
@@ -81,8 +82,12 @@ class Shape:
 
     @property
     def byte_sizes(self) -> bool:
-        """Whether sizes of communities take a byte while level 0's vertices move."""
-        return self.compact and not self.weight_bytes
+        """Whether sizes of communities take a byte while level 0's vertices move.
+
+        From given communities they do not: 256 vertices without arcs could share one, and a byte
+        would not count them.
+        """
+        return self.compact and not self.weight_bytes and not self.starts_joined
 
     def compacted(self) -> Shape:
         """Return the shape with the input in fewer bytes, if that is possible."""

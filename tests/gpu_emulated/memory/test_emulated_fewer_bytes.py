@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from louvain_um.core import rules
+from louvain_um.core.hierarchy import LevelLoop, Stopwatch
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.dynamic.tracking.host_steps import RELEASED
+from louvain_um.events import ignore
 from louvain_um.generators import lfr
 from louvain_um.gpu.aggregate import kernel_arguments
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
@@ -48,6 +52,37 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     assert "degrees.0" not in sizes
     assert sizes["queue"] == arguments.queue_entries(graph.n_vertices, 1) < graph.n_vertices
     assert any("offsets 4 instead of 8" in note for note in plan.notes)
+
+
+def cycled(engine, graph, start, **given):
+    """Return the labels of a cycle of levels from given communities."""
+    run = LevelLoop(engine, engine.options, Stopwatch(ignore))
+    run.best = RELEASED
+    level = replace(engine.load(graph, **given), cycle=1, start=start)
+    if isinstance(engine, GpuEngine):
+        engine.from_input.first = level
+    return engine.labels(run.cycle(level, 1))
+
+
+def test_communities_to_start_in_may_hold_256_vertices_without_arcs(monkeypatch, emulated):
+    """A byte would count such a community, of one vertex with arcs, as of that one alone."""
+    mesh, pairs = GRAPHS["mesh"](), 40
+    first, n = mesh.n_vertices, mesh.n_vertices + 2 * pairs
+    u = np.repeat(np.arange(first, dtype=np.uint32), np.diff(mesh.offsets))
+    once = u < mesh.targets
+    ends = np.arange(first, n).reshape(-1, 2).T
+    u, v = np.concatenate([u[once], ends[0]]), np.concatenate([mesh.targets[once], ends[1]])
+    graph = Graph.from_edges(u, v, n_vertices=n + 256 * 2 * pairs)
+    start = np.arange(graph.n_vertices, dtype=np.uint32)
+    start[n:] = np.repeat(start[first:n], 256)
+    options = squeezed(monkeypatch, "louvain", "18%")
+    one = cycled(CpuEngine(options, ignore), graph, start.copy())
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as engine:
+        found = cycled(engine, graph, start.view(HostArray), starts_joined=True)
+        assert engine.plan.compact
+        sizes = {array.itemsize for array in engine.plan.arrays if array.name == "sizes"}
+    assert sizes == {4}
+    assert np.array_equal(found, one)
 
 
 @pytest.mark.parametrize(
