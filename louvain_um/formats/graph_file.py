@@ -440,7 +440,9 @@ class _GzipReader:
     def _more_blocks(self) -> bytes:
         """Return what some blocks hold, decompressed side by side; what is no block is left."""
         most, ends = BGZF_GROUP * BGZF_GROUPS, [0]
-        raw = self.raw + self._packed(most << 12)
+        raw = self.raw
+        if len(raw) < most << 12:  # or small blocks would pile up, copied with every read
+            raw += self._packed(most << 12)
         while len(ends) <= most and (found := BGZF.match(raw, ends[-1])):
             end = ends[-1] + int.from_bytes(found[1], "little") + 1
             if end > len(raw):

@@ -161,6 +161,21 @@ def test_streams_that_tell_their_size_are_read_side_by_side(tmp_path, monkeypatc
     assert "more than 64 KiB" in complaint(path)
 
 
+def test_small_streams_that_tell_their_size_do_not_pile_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(graph_file, "BGZF_GROUPS", 2)
+    held, reader = [], graph_file._GzipReader
+    more = reader._more_blocks
+    monkeypatch.setattr(
+        reader, "_more_blocks", lambda one: (more(one), held.append(len(one.raw)))[0]
+    )
+    text = b"".join(b"%d %d\n" % (i, i * i % 977) for i in range(40_000))
+    path = tmp_path / "g.txt.gz"
+    path.write_bytes(bgzip(text, 100))
+    assert read_graph(path).n_edges == read_graph(_with(tmp_path / "g.txt", text.decode())).n_edges
+    assert len(held) > 100
+    assert max(held) < 2 * (graph_file.BGZF_GROUP * graph_file.BGZF_GROUPS << 12)
+
+
 def test_other_formats_in_their_clothes(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
