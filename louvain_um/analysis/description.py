@@ -122,9 +122,9 @@ def describe(found: Communities, nodes: Any) -> Description:
     found : Communities
     nodes : table, graph, AnnData or path
         A row for each vertex: a table of pandas, Arrow or Polars, or a CSV, TSV or Parquet file.
-        Vertices are in the column vertex, id, node, name or label, else in an index that is no
-        number, or in the first column, as the graph names them. Of a networkx or igraph graph and
-        an AnnData, the attributes of the vertices or cells.
+        Vertices, as the graph names them, are in the column vertex, id, node, name or label, else
+        in an index that is not of numbers, else in the first column. Of a networkx or igraph graph,
+        or an AnnData, the attributes of its vertices or cells.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def describe(found: Communities, nodes: Any) -> Description:
     Raises
     ------
     OptionError
-        What is given is no result.
+        `found` is no result.
     GraphError
         A vertex has two rows, or no row is that of a vertex.
 
@@ -224,7 +224,8 @@ def _attributes(nodes: Any) -> tuple[pd.DataFrame, str]:
         raise GraphError("attributes of vertices are a table with one row for each vertex")
     by_name = {str(title).lower(): title for title in reversed(list(nodes.columns))}
     key = next((by_name[name] for name in ID_COLUMNS if name in by_name), None)
-    if key is None and nodes.index.inferred_type != "integer":
+    numbers = pandas.api.types.is_numeric_dtype(nodes.index) or nodes.index.nlevels > 1
+    if key is None and not numbers:
         return nodes, "the index"
     key = nodes.columns[0] if key is None else key
     return nodes.set_index(key), f"column {key!r}"

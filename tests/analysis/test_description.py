@@ -85,6 +85,15 @@ def test_attributes_are_taken_from_where_they_are(found, kind):
     assert list(described.notes) == ["column community is left out: it holds the communities"] * own
 
 
+@pytest.mark.parametrize("index", ["numbers", "nested"])
+def test_an_index_that_names_no_vertex_gives_way_to_the_first_column(found, index):
+    frame = attributes(found, "index")
+    columns = pd.DataFrame({"who": found.names, "colour": frame["colour"].to_numpy()})
+    places = np.arange(len(columns)) + 0.5
+    columns.index = places if index == "numbers" else pd.MultiIndex.from_arrays([places, places])
+    assert lu.describe(found, columns).findings == lu.describe(found, frame).findings
+
+
 def test_what_distinguishes_communities_is_shown_as_text_and_in_a_notebook(found):
     described = lu.describe(found, attributes(found, "index"))
     assert str(described).splitlines()[1] == f"1: {described.labels[1]}"
