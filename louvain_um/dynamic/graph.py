@@ -314,8 +314,8 @@ class DynamicGraph:
         k : int or list
             How many; in a graph with names, their names.
         reuse : bool
-            Whether ids of removed vertices are used again, lowest first, or with the store's option
-            ``ids=queue`` those first that were removed first; the result is then an array,
+            Whether ids of removed vertices are used again: the lowest first, or, with the store's
+            option ``ids=queue``, those that were removed first. The result is then an array,
             uint32[k], ascending.
 
         Examples

@@ -19,8 +19,8 @@ class Attributes:
     """Attributes of edges and vertices, which are numbers; those of edges lie beside their targets.
 
     What is new has 0. Semantic edges (``pages:edges=semantic``) have `type`, `timestamp1` and
-    `timestamp2`, uint32, from the beginning, by the option `layout` in their blocks. Bytes of other
-    attributes are in no budget; `moved_bytes` counts those sent to a replica.
+    `timestamp2`, uint32, from the beginning; ``layout=soa`` and ``layout=aos`` keep them in blocks.
+    Bytes of other attributes are in no budget; `moved_bytes` counts those sent to a replica.
 
     Examples
     --------
