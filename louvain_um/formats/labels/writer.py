@@ -64,7 +64,7 @@ def write_labels(
         Add the nested partitions of a result: columns ``hierarchy_0``, the finest,
         ``hierarchy_1`` …, as in `Communities.to_frame`.
     more : mapping of str to array of length n, optional
-        Further columns of numbers, by name.
+        Further columns of numbers or text, by name.
     force : bool
         Replace the file if it exists.
     safe_csv : bool
@@ -106,9 +106,10 @@ def write_labels(
     known = columns(found, hierarchy=hierarchy)
     n = len(next(iter(known.values())))
     for title, values in (more or {}).items():
-        known[str(title)] = plain_array(values, f"column {title}")
-        if known[str(title)].shape != (n,):
+        column = plain_array(values, f"column {title}")
+        if column.shape != (n,):
             raise GraphError(f"column {title} must have one value for each vertex")
+        known[str(title)] = column.astype(object) if column.dtype.kind == "U" else column
     table = named(known, named_by)
     write_table(path, table, _about(found), force=force, safe_csv=safe_csv)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louvain_um as lu
-from louvain_um.errors import GraphFormatError, GraphWarning
+from louvain_um.errors import GraphError, GraphFormatError, GraphWarning
 from louvain_um.formats.file_types import check_table_path
 from louvain_um.formats.labels import read_labels, write_labels
 from louvain_um.formats.labels import table as module
@@ -460,3 +460,12 @@ def test_other_lines_are_errors(tmp_path, name, text, where):
     with pytest.raises(GraphFormatError) as caught:
         read_labels(path)
     assert where in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "json", "npz"])
+def test_further_columns_may_be_text(tmp_path, suffix):
+    path = tmp_path / f"labels.{suffix}"
+    write_labels([0, 0, 1], path, more={"side": ["a", "b", "c"]})
+    assert read_labels(path).communities.tolist() == [0, 0, 1]
+    with pytest.raises(GraphError, match="column side must have one value for each vertex"):
+        write_labels([0, 0, 1], path, more={"side": ["a"]}, force=True)
