@@ -351,6 +351,8 @@ class DynamicGraph:
                 raise
         self._alive.extend(fresh, 1)
         self._mark_alive(again, 1)
+        if count and hasattr(self._store, "attributes"):
+            self._store.attributes.clear(again)
         self._dead -= count
         if self._names:
             self._names.add(fresh_names)

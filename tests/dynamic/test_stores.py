@@ -222,6 +222,15 @@ def test_edited_edges_stay_where_they_are(store):
     assert g.digest() == digest
 
 
+@pytest.mark.parametrize("store", ["pages:ids=queue", "bump", "vine", "bal"])
+def test_vertices_that_come_again_have_no_attributes_of_those_before(store):
+    g = DynamicGraph(4, store=store)
+    g.attributes.edit("age", [1, 2, 3], [0, 1, 2])
+    g.remove_vertices([1, 2])
+    assert g.add_vertices(1, reuse=True).tolist() == [1]
+    assert g.attributes.arrays()[0].tolist() == [1, 0, 3, 0]
+
+
 def test_a_deleted_edge_is_found_again_only_where_it_is():
     for store in ("bump", "pages", "vine", "bal"):
         g = DynamicGraph(Graph.from_edges([0] * 40, np.arange(1, 41)), store=store)

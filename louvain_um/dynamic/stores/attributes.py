@@ -108,6 +108,14 @@ class Attributes:
         held[name][places] = xp.asarray(fitting)
         store.wrote(rows, places if v is not None else places[:0])
 
+    def clear(self, vertices: Any) -> None:
+        """Let vertices that come again be like new ones."""
+        if held := self.vertices():
+            rows = self._store.xp.asarray(vertices)
+            for array in held.values():
+                array[rows] = 0
+            self._store.wrote(rows, rows[:0])
+
     def arrays(self, *, device: bool = False) -> list[Any]:
         """Return all attributes, those of edges first, in the order in which they were named.
 
