@@ -19,7 +19,7 @@ from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import allocate, discard_pages, free
-from louvain_um.profiling.simulator.driver.gpus import Gpus, hand_over, state_of, together
+from louvain_um.profiling.simulator.driver.gpus import Gpus, hand_over, settle, state_of, together
 from louvain_um.profiling.simulator.driver.launch import run, run_host
 from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
 from louvain_um.profiling.simulator.driver.service import serve_notices
@@ -250,6 +250,8 @@ class Replay:
         for device in range(len(self.states)):
             self.turn_to(device)
             act(self.state, *ranges)
+            if self.gpus is not None:  # it may have evicted pages
+                settle(self.state, self.gpus)
 
     def start(self) -> None:
         """Copy what the program itself copies to the device before its first kernel."""

@@ -17,6 +17,7 @@ from louvain_um.profiling.simulator.driver.eviction import note_empty
 from louvain_um.profiling.simulator.driver.state import (
     State,
     compiled,
+    from_python,
     inlined,
     inlined_from_python,
 )
@@ -115,7 +116,7 @@ def nearest(s, gpus, page, processor):
     return own if bits & c.ON_GPU else c.ON_HOST
 
 
-@compiled
+@from_python
 def settle(s, gpus):
     """Update the other GPUs' states of the blocks whose pages one GPU moved."""
     while s.counters[c.CHANGED] != c.NOWHERE:
