@@ -201,13 +201,15 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
         if span["modularity"] is None:
             span["modularity"] = math.nan
         spans.append(PhaseSpan(**span))
+    # Files without the column are of one GPU.
+    events = {"events.device": np.zeros(len(arrays["events.time"]), np.uint8), **arrays}
     return SessionData(
         metadata=header["metadata"],
         plan=header["plan"],
         lifetimes=tuple(Lifetime(**row) for row in header["lifetimes"]),
         phases=tuple(spans),
         events=EventTable(
-            {name: _column(arrays[f"events.{name}"], dtype) for name, dtype in COLUMNS.items()},
+            {name: _column(events[f"events.{name}"], dtype) for name, dtype in COLUMNS.items()},
             tuple(header["kernels"]),
             tuple(header["event_phases"]),
         ),

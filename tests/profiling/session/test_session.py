@@ -209,6 +209,18 @@ def test_a_damaged_session_is_named(tmp_path):
         load(path)
 
 
+def test_events_that_name_no_gpu_are_of_the_first(tmp_path):
+    path = tmp_path / "run.npz"
+    session = a_session()
+    session.save(path)
+    with np.load(path) as data:
+        arrays = {name: data[name] for name in data.files if name != "events.device"}
+    np.savez(path, **arrays)
+    again = load(path).events
+    assert len(again) == len(session.events)
+    assert again.devices == [0]
+
+
 def test_a_recording_of_accesses_leads_to_simulate(tmp_path):
     data = Array(name="data", group="graph", nbytes=1 << 20)
     trace = Trace((data,), (Launch(touches=Touches.runs(0, 0, data.pages)),))
