@@ -179,7 +179,9 @@ def send(s, gpus, block, along, fresh):
             continue
         other = state_of(gpus, number)
         for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
-            if s.want[page - base] == 0 and other.pages[page] & c.ON_GPU:
+            if other.want[page - base]:  # it is AWAY, to this GPU
+                s.want[page - base] = 0
+            elif s.want[page - base] == 0 and other.pages[page] & c.ON_GPU:
                 s.want[page - base] = c.THERE
         hand_over(s, other)
         bring_asked(other, block, c.C_COHERENCE, along, fresh)
@@ -187,14 +189,11 @@ def send(s, gpus, block, along, fresh):
         settle(other, gpus)
         hand_over(other, s)
         for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
-            if other.pages[page] & c.ON_GPU:
-                if s.want[page - base] != c.THERE:
-                    s.pages[page] |= c.MAP_REMOTE
-                    mapped += 1
+            if s.want[page - base] == c.THERE:
                 s.want[page - base] = 0
-    for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
-        if s.want[page - base] == c.AWAY:  # evicted there meanwhile: it faults again
-            s.want[page - base] = 0
+            elif s.want[page - base] == 0 and other.pages[page] & c.ON_GPU:
+                s.pages[page] |= c.MAP_REMOTE  # what was evicted there meanwhile faults again
+                mapped += 1
     return mapped
 
 
