@@ -68,7 +68,7 @@ def build_state(
     gpus: int = 1,
     number: int = 0,
 ) -> State:
-    """Return a GPU, by its number among several, before the first step."""
+    """Return the state of one GPU, by its number among several, before the first step."""
     arrays = trace.arrays
     host_touches = any(isinstance(step, HostTouches) for step in trace.steps)
     brought = {s.array for s in trace.steps if isinstance(s, Prefetch) and s.to == "gpu"}
@@ -117,7 +117,6 @@ def build_state(
     later = begun_later(trace.steps)
     _fill(state, arrays, layout, later, driver)
     _check_room(state, trace, layout, capacity, brought)
-    _check_peer(trace, layout, machine.memory_bytes)
     return state
 
 
@@ -289,8 +288,8 @@ def _returning(steps: Sequence[Step]) -> set[int]:
     return found
 
 
-def _check_peer(trace: Trace, layout: Layout, room: int) -> None:
-    """Raise if what lies in another GPU's memory does not fit there."""
+def check_peer(trace: Trace, layout: Layout, room: int) -> None:
+    """Raise an error if what the placement "peer" puts in another GPU's memory does not fit."""
     taken = {
         array.name: c.PAGE_BYTES
         * sum(p.end - p.first for p in layout.parts(number, array.pages) if p.advice & c.PEER)

@@ -38,8 +38,8 @@ ADVICE: dict[str, int] = {
 }
 
 OF_ONE_GPU = ("device", "preferred_gpu", "prefetched", "accessed_by", "host_mapped")
-"""Placements that may name a GPU by its number, as in "preferred_gpu:1"; others mean the first GPU,
-or all of them where they give access."""
+"""Placements that may name a GPU by its number, as in "preferred_gpu:1". Without a number they mean
+the first GPU, or all GPUs where they give access."""
 
 #: A placement: a name of `ADVICE`, "split(f)", or ranges given as (end in pages, name).
 Placement = str | Sequence[tuple[int, str]]
@@ -84,7 +84,7 @@ class Layout:
         return max((part.advice >> c.TARGET for part in self.ranges), default=0) or 1
 
     def seen_by(self, gpu: int, *, linked: bool) -> Layout:
-        """Return the layout as it is to one of several GPUs, which are linked or not."""
+        """Return the layout as one of several GPUs sees it, which are linked or not."""
         blocks = self.blocks.copy()
         blocks[:, 3] = [_seen_by(gpu, advice, linked=linked) for advice in blocks[:, 3].tolist()]
         ranges = tuple(
@@ -98,7 +98,7 @@ class Layout:
 
 
 def _seen_by(gpu: int, advice: int, *, linked: bool) -> int:
-    """Return advice as it is to one GPU of several."""
+    """Return advice as one of several GPUs sees it."""
     named = advice >> c.TARGET
     if named and gpu != named - 1:
         advice &= ~c.ACCESSED_BY
@@ -118,7 +118,8 @@ def _named(given: str) -> tuple[str, int]:
         return name, 0
     if name not in OF_ONE_GPU or not re.fullmatch(r"[0-7]", number):
         raise OptionError(
-            remedy=f"placement {given!r}: only {', '.join(OF_ONE_GPU)} name a GPU, as in device:1"
+            remedy=f"placement {given!r}: only {', '.join(OF_ONE_GPU)} name a GPU, from 0 to 7, as "
+            "in device:1"
         )
     return name, (int(number) + 1) << c.TARGET
 

@@ -61,7 +61,8 @@ class Simulation:
     costs : dict of str to float
         Seconds by term; see `TERMS`.
     by_gpu : int64[gpus, arrays, totals]
-        See `TOTALS`; what the host did counts for the first.
+        See `TOTALS`. A fault of the host counts for the GPU on whose view of the page it was
+        served: where the page is pinned, which it prefers, or which has it; else the first.
     batches, services, fetched_faults, replayed : int
         Batches of faults; times the driver woke to serve some; entries fetched before coalescing;
         entries repeated because a batch left them or their page was evicted again.
@@ -140,8 +141,10 @@ class Simulation:
         Raises
         ------
         OptionError
-            A name is not among `TOTALS`.
+            A name is not among `TOTALS`, or there is no such GPU.
         """
+        if device is not None and device not in range(len(self.by_gpu)):
+            raise OptionError("device", device, f"must be 0 to {len(self.by_gpu) - 1}")
         for name in names:
             if name not in TOTALS:
                 raise OptionError("total", name, f"must be one of {', '.join(TOTALS)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,12 @@ from louvain_um.profiling.simulator.driver.service import serve_notices
 from louvain_um.profiling.simulator.driver.state import emit, spend
 from louvain_um.profiling.simulator.driver.thrashing import unpin
 from louvain_um.profiling.simulator.driver.user_functions import Driver
-from louvain_um.profiling.simulator.initial_state import arrivals, build_state, check_state
+from louvain_um.profiling.simulator.initial_state import (
+    arrivals,
+    build_state,
+    check_peer,
+    check_state,
+)
 from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out, placements_of
 from louvain_um.profiling.simulator.result import TERMS, Simulation
 from louvain_um.profiling.simulator.touches import Touches
@@ -68,7 +74,7 @@ def simulate(
 ) -> Simulation:
     """Replay a trace under a policy, on a machine, with a given device memory.
 
-    Steps follow each other, also those on different GPUs.
+    Steps run one after another, even on different GPUs.
 
     Parameters
     ----------
@@ -79,10 +85,10 @@ def simulate(
     policy : str, path or Policy, optional
         Name, TOML file or object of any policy but "auto", which `sweep.replay.run` plans.
     placements : mapping of str to placement, optional
-        Instead of a policy: by name of an array or a group; see `layout.ADVICE`. Of several GPUs,
-        "preferred_gpu:1" names the second, "accessed_by" means all. Default: no advice.
+        Instead of a policy: by name of an array or a group; see `layout.ADVICE`. With several
+        GPUs, "preferred_gpu:1" names the second; "accessed_by" means all. Default: no advice.
     capacity : int or sequence of int, optional
-        Bytes of device memory of each GPU; the machine's own by default.
+        Bytes of device memory of every GPU, or of each; the machine's own by default.
     driver : Driver, optional
         Behaviour of the driver; NVIDIA's by default.
     peer : bool
@@ -101,8 +107,8 @@ def simulate(
     MemoryBudgetError
         The arrays placed on the device do not fit.
     OptionError
-        There is no such policy or placement, or both are given; or the trace runs on more GPUs than
-        the machine has.
+        There is no such policy or placement, or both are given; the trace or a placement uses more
+        GPUs than the machine has; or `capacity` does not hold whole numbers, one for each GPU.
     LouvainUmError
         The simulation needs more memory than the host has, or simulated time overflows.
 
@@ -117,7 +123,7 @@ def simulate(
     >>> simulate(Trace((data,), (scan,)), policy="adv2").batches
     0
 
-    Two GPUs that take turns with an array take it from each other:
+    Two GPUs that use an array in turns take it from each other:
 
     >>> turns = [Launch(touches=scan.touches, device=k % 2) for k in range(4)]
     >>> run = simulate(Trace((data,), tuple(turns)), "h200-x2")
@@ -139,13 +145,12 @@ def simulate(
     )  # fmt: skip
     gpus = max(trace.devices, layout.devices)
     if gpus > profile.gpus:
-        raise OptionError(
-            "machine", profile.name, f"has {profile.gpus} GPU, and {gpus} are used; name one that "
-            "has more, such as h200-x2"
-        )  # fmt: skip
-    sizes = [given] * gpus if isinstance(given, int) else list(given)
-    if len(sizes) != gpus or min(sizes) < 0:
-        raise OptionError("capacity", given, "must be a number of bytes, of each GPU")
+        has = "1 GPU" if profile.gpus == 1 else f"{profile.gpus} GPUs"
+        more = "name one that has more, such as h200-x2" if gpus == 2 else "set gpus in its profile"
+        raise OptionError("machine", profile.name, f"has {has}, and {gpus} are used; {more}")
+    if gpus > trace.devices:
+        check_state(trace.arrays, profile, ways, gpus)
+    sizes = _capacities(given, gpus)
     replay = Replay(trace, layout, profile, ways, sizes, record)
     try:
         replay.start()
@@ -186,6 +191,19 @@ def simulate(
             "peer": peer,
         },
     )
+
+
+def _capacities(given: Any, gpus: int) -> list[int]:
+    """Return the bytes of each GPU, given as one number for all or as one for each."""
+    try:
+        sizes = list(given)
+    except TypeError:
+        sizes = [given] * gpus
+    whole = all(isinstance(size, Integral) and not isinstance(size, bool) for size in sizes)
+    if len(sizes) != gpus or not whole or min(sizes) < 0:
+        many = "" if gpus == 1 else f", or one for each of {gpus} GPUs"
+        raise OptionError("capacity", given, f"must be a number of bytes{many}")
+    return [int(size) for size in sizes]
 
 
 class _Place(NamedTuple):
@@ -233,6 +251,7 @@ class Replay:
             )
             for number, size in enumerate(sizes)
         ]  # fmt: skip
+        check_peer(trace, layout, machine.memory_bytes)
         self.gpus: Gpus | None = None
         if len(sizes) > 1:
             self.gpus = together(self.states)

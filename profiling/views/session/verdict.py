@@ -314,14 +314,14 @@ def _between(analysis: SessionAnalysis, share: float, how: str) -> Verdict:
     """Blame GPUs that took pages from each other."""
     rows = analysis.rows_of(Kind.DTOD)
     gpus = np.unique(analysis.events["device"][rows]).tolist()
-    who = "GPUs" if len(gpus) < 2 else f"GPU {', '.join(map(str, gpus[:-1]))} and {gpus[-1]}"
+    who = "GPUs" if len(gpus) < 2 else f"GPUs {', '.join(map(str, gpus[:-1]))} and {gpus[-1]}"
     array = _largest(analysis, Kind.DTOD)
     return Verdict(
         finding=f"{who} took {format_value(analysis.total(Kind.DTOD), 'bytes')} from each other, "
         f"mostly {array}; moving pages took about {format_value(min(share, 1.0), 'share')} of the "
         "run.",
-        remedy=f"Let one GPU keep {array}: advise it as preferred location and the others as "
-        "accessing it there; or advise it as mostly read, if it is.",
+        remedy=f"Keep {array} on one GPU: make that its preferred location and give the other GPUs "
+        "access; if the array is mostly read, advise read_mostly instead.",
         grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
     )
 

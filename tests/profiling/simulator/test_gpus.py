@@ -18,6 +18,7 @@ from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.session.events import Cause, Kind
 from louvain_um.profiling.simulator import (
     Access,
+    Allocate,
     Discard,
     Driver,
     Free,
@@ -276,6 +277,28 @@ def test_memory_of_one_gpu_is_read_by_the_other_over_the_link():
         run(items, [scan(items[0])], placements={"a": "device:1"}, capacity=(6 * BLOCK, BLOCK))
 
 
+def test_memory_that_one_gpu_allocates_evicts_what_the_other_then_sees_on_the_host():
+    items = array(3, name="a"), array(1, name="b", starts="nowhere")
+    steps = [on(1, scan(items[0])), Allocate(array=1), scan(items[0])]
+    found = run(items, steps, placements={"b": "device:1"}, capacity=3 * BLOCK)
+    assert moved(found) == (4, 1, 2)
+
+
+def test_each_gpu_holds_as_much_as_it_has():
+    items = tuple(array(3, name=name) for name in "abc")
+    box = machine(gpus=3, memory_bytes=4 * BLOCK)
+    placements = {"a": "device", "b": "device:1", "c": "device:2"}
+    found = simulate(Trace(items, (scan(items[0]),)), box, placements=placements)
+    assert [found.total("bytes_in_user", device=k) for k in range(3)] == [3 * BLOCK] * 3
+
+
+def test_a_page_that_one_gpu_asks_another_to_take_from_a_third_is_mapped_once():
+    data = array()
+    steps = [Prefetch(array=0, device=0), on(2, touch(*range(100)))]
+    found = run(data, steps, gpus=3, placements={"data": "preferred_gpu:1"})
+    assert found.total("remote_maps") == found.bytes_between // 4096
+
+
 def test_a_write_of_one_of_three_takes_all_copies():
     data, advice = array(), {"data": "read_mostly"}
     reads = [on(device, scan(data)) for device in range(3)]
@@ -304,7 +327,7 @@ def test_a_session_names_the_gpus(tmp_path):
     assert [row["bytes_between"] // BLOCK for row in rows.values()] == [8, 16]
     assert [row["bytes_to_device"] // BLOCK for row in rows.values()] == [8, 0]
     found = verdict(analysis)
-    assert "GPU 0 and 1 took 48.0 MiB from each other, mostly data" in found.finding
+    assert "GPUs 0 and 1 took 48.0 MiB from each other, mostly data" in found.finding
     assert "preferred location" in found.remedy
     tracks = {item.track for item in timeline.items(session)}
     assert {("GPU 0 (modelled)", "kernels"), ("GPU 1 (modelled)", "kernels")} <= tracks
@@ -355,6 +378,15 @@ def test_gpus_that_there_are_not():
         simulate(Trace((data,), (on(1, scan(data)),)), "h200")
     with pytest.raises(OptionError, match="capacity"):
         run(data, [on(1, scan(data))], capacity=(BLOCK,))
+    for size in ("8", 8.5e6, True, (BLOCK, -1), (BLOCK, "8")):
+        with pytest.raises(OptionError, match="capacity"):
+            run(data, [on(1, scan(data))], capacity=size)
+    found = run(data, [on(1, scan(data))], capacity=np.int64(4 * BLOCK))
+    assert found.capacity_bytes == 4 * BLOCK
+    with pytest.raises(OptionError, match="0 to 1"):
+        found.total("faults", device=2)
+    with pytest.raises(OptionError, match="has 2 GPUs, and 3 are used; set gpus"):
+        run(data, [on(2, scan(data))])
     for wrong in ("read_mostly:1", "device:9", "accessed_by:"):
         with pytest.raises(OptionError, match="name a GPU"):
             run(data, [scan(data)], placements={"data": wrong})
