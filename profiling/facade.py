@@ -75,6 +75,7 @@ class Session(SessionData):
 
         others = () if other is None else (other,) if isinstance(other, SessionData) else other
         check_texts("other", others)
+        others = tuple(others)  # an iterator ends after one pass
         if not all(isinstance(each, SessionData) for each in others):
             raise OptionError("other", other, "must be a session, or a list of sessions")
         write((self, *others), path_text(path), force=force)

@@ -76,7 +76,7 @@ def _parts(path: Path) -> set[str]:
 def of_session(session: SessionData) -> Trace:
     """Return a session's maps of accesses as a trace: a launch for each bin of time.
 
-    It is on the GPU whose kernels took most of the bin.
+    A launch runs on the GPU whose kernels took most of its bin.
     """
     maps = [page for page in session.maps if page.kind == "access" and page.total]
     if not maps:
@@ -103,7 +103,7 @@ def of_session(session: SessionData) -> Trace:
         _way(page, counted.get(page.array), at) for page, at in zip(maps, gathered, strict=True)
     ]
     edges = np.unique(np.concatenate([page.edges for page in maps]))
-    spans = session.phases
+    spans, gpus = session.phases, session.events.devices
     steps = []
     for begin, end in pairwise(edges.tolist()):
         touched = [
@@ -118,7 +118,7 @@ def of_session(session: SessionData) -> Trace:
                     phase=span.phase if span else None,
                     level=span.level if span else -1,
                     iteration=span.iteration if span else -1,
-                    device=_device_at(session.events, begin, end),
+                    device=_device_at(session.events, gpus, begin, end),
                 )
             )
     return Trace(tuple(arrays), tuple(steps), hidden=HIDDEN)
@@ -195,9 +195,8 @@ def _touches(number: int, page: PageMap, begin: int, way: Access, gathered: bool
     return Touches.runs(number, rows * pages, pages, way, amount)
 
 
-def _device_at(events: EventTable, begin: int, end: int) -> int:
-    """Return the GPU whose kernels took most of a bin of time, numbered anew from 0."""
-    gpus = events.devices
+def _device_at(events: EventTable, gpus: list[int], begin: int, end: int) -> int:
+    """Return which of `gpus`, counted from 0, ran kernels for most of a bin of time."""
     if len(gpus) < 2:
         return 0
     rows = np.flatnonzero(events.where(Kind.KERNEL))

@@ -101,7 +101,7 @@ def declare(launches: Sequence[Launched], arrays: Sequence[Lifetime], random: se
     found = Declared()
     for at, launch in enumerate(launches):
         for name, written in launch.arrays.items():
-            # An array of that name may have been larger, or will be.
+            # Another array of that name may be larger.
             elements = launch.nbytes.get(name, sizes[name]) / ITEM
             count = max(float(launch.threads), elements) if name in random else elements
             sums[name][at // each] += count
@@ -115,9 +115,9 @@ def declare(launches: Sequence[Launched], arrays: Sequence[Lifetime], random: se
 
 
 def over_launches(page: PageMap, launches: Sequence[Launched]) -> PageMap:
-    """Return a map of traced accesses whose bins are divided over the launches that got the array.
+    """Return a map of traced accesses with each bin divided among the launches that used the array.
 
-    A replay would take what comes back within a bin for a single pass.
+    Otherwise a replay would take several passes within one bin for a single pass.
     """
     mine = [(at, launch) for at, launch in enumerate(launches) if page.array in launch.arrays]
     if not mine:
@@ -127,20 +127,21 @@ def over_launches(page: PageMap, launches: Sequence[Launched]) -> PageMap:
     begins = np.array([launch.start_ns for _, launch in mine])
     ends = np.array([max(launch.end_ns, launch.start_ns + 1) for _, launch in mine])
     counts = np.zeros((len(page.counts), len(edges) - 1))
-    for bin in np.flatnonzero(page.counts.any(axis=0)).tolist():
-        low, high = page.edges[bin : bin + 2].tolist()
+    for traced in np.flatnonzero(page.counts.any(axis=0)).tolist():
+        low, high = page.edges[traced : traced + 2].tolist()
         shares = np.maximum(0, np.minimum(ends, high) - np.maximum(begins, low))
         if not shares.any():  # clocks differ a little
             shares[np.argmin(np.abs(begins - low))] = 1
         some, where = np.unique(columns[shares > 0], return_inverse=True)
         weights = np.bincount(where, shares[shares > 0]) / shares.sum()
-        counts[:, some] += np.outer(page.counts[:, bin], weights)
-    whole = np.rint(np.cumsum(counts, axis=1))
-    return replace(page, edges=edges, counts=np.diff(whole, prepend=0).astype(np.uint32))
+        counts[:, some] += np.outer(page.counts[:, traced], weights)
+    whole = np.diff(np.rint(np.cumsum(counts, axis=1)), prepend=0)
+    whole = np.minimum(whole, np.iinfo(np.uint32).max)
+    return replace(page, edges=edges, counts=whole.astype(np.uint32))
 
 
 def _bins(launches: Sequence[Launched]) -> tuple[Sequence[Launched], int, NDArray[np.int64]]:
-    """Return the first launch of each bin, how many a bin has, and edges."""
+    """Return the first launch of each bin, the number of launches in a bin, and the edges."""
     each = -(-len(launches) // BINS)
     firsts = launches[::each]
     edges = np.array([*(one.start_ns for one in firsts), launches[-1].end_ns + 1], np.int64)

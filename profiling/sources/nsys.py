@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.numbering import distinct
 from louvain_um.errors import READ_AGAIN, LouvainUmError
 from louvain_um.profiling.session import Lifetime, PhaseSpan, SessionData
 from louvain_um.profiling.session.data import with_phases
@@ -341,15 +342,12 @@ class _Import:
 
     def used_gpus(self) -> set[int]:
         """Return the numbers of the GPUs on which kernels ran or to which bytes were copied."""
-        return {
-            int(device)
-            for table in (KERNELS, COPIES)
-            for device in self.columns(table, "deviceId", missing=-1)[0]
-        }
+        found = [self.columns(table, "deviceId", missing=-1)[0] for table in (KERNELS, COPIES)]
+        return set(distinct(np.concatenate(found)).tolist())
 
     def first_gpu(self) -> int:
-        """Return the GPU that events which name none count for."""
-        return min((max(number, 0) for number in self.used_gpus()), default=0) & 255
+        """Return the GPU to which events are assigned that name none."""
+        return min(max(min(self.used_gpus(), default=0), 0), 255)
 
     def devices(self) -> str:
         """Return the names of the GPUs on which kernels ran or to which bytes were copied."""
@@ -363,7 +361,7 @@ class _Import:
 
 
 def _gpu(device: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of GPUs, as far as events keep them."""
+    """Return the numbers of GPUs, limited to what events can store."""
     return np.clip(device, 0, 255)
 
 
