@@ -71,7 +71,7 @@ class Plan:
     planning_seconds: float = 0.0
     course: SearchCourse = ONE_RUN
     longer: float | None = None
-    """By how much graphs like this one took longer than its kind; None if it was not sampled."""
+    """Time of graphs like this one, relative to its kind's; None if it was not sampled."""
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
@@ -127,7 +127,7 @@ class Plan:
         return self._as_long(self.choice.expected)
 
     def _as_long(self, of_kind: StageForecast) -> StageForecast:
-        """Return the forecast of a graph's kind as long as graphs like this one took."""
+        """Return the forecast of a graph's kind, scaled to the time of graphs like this one."""
         if self.longer is None:
             return of_kind
         every = dict.fromkeys(STAGES, self.longer)
@@ -362,7 +362,7 @@ class Plan:
         text = f"{readable(found.low)} to {readable(found.high)}"
         if self.longer is None:
             return f"{text}: graphs of this size differ, and none was sampled"
-        return f"{text}: nine of ten graphs with like degrees and samples took so long"
+        return f"{text}: nine of ten graphs with similar degrees and samples took this long"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
-"""How long a run takes, before it begins: as runs on graphs like it took.
+"""Predicts the time of a run, before it begins, from measured runs on similar graphs.
 
 The time of an arc differs tenfold between kinds of graph, mostly by how often levels visit it, how
 fast levels shrink and how many cycles follow. Degrees, and samples of the surroundings of vertices,
-tell such graphs apart. Between measured graphs it is interpolated by kernel ridge regression: each
-has a weight, and counts the more the more alike it is. `benchmarks/predictions.py` measures graphs,
-fits the weights, and judges them on kinds that were left out; `machine/h200.toml` holds them.
+tell such graphs apart. The time is interpolated between measured graphs by kernel ridge regression:
+each has a weight, and counts more the more similar it is. `benchmarks/predictions.py` measures
+graphs, fits the weights, and judges them on kinds that were left out; `machine/h200.toml` holds
+them.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ MEASURED: Final[Any] = FITTED["measured_runs"]
 
 LEAST_SQUARES: Final = 0.01
 LEAST_MEETING: Final = 1e-5
-"""Below these, samples tell nothing apart."""
+"""Differences between samples below these mean nothing."""
 
 
 def features(structure: LocalStructure, vertices: int, arcs: int, skew: float) -> tuple[float, ...]:
-    """Return what tells graphs apart.
+    """Return three logarithms that tell graphs apart: of degree, squares and meetings of walks.
 
-    `vertices` are those with arcs, `skew` is the sum of their squared degrees by arcs.
+    `vertices` are those with arcs; `skew` is the sum of their squared degrees, divided by `arcs`.
     """
     squares, collisions = structure
     degree = arcs / max(vertices, 1)
-    # By chance walks meet the more often, the fewer vertices hold the arcs.
+    # Walks meet by chance more often if fewer vertices hold the arcs.
     meeting = max(collisions - skew / arcs, LEAST_MEETING)
     return math.log(degree), math.log(squares + LEAST_SQUARES), math.log(degree * meeting)
 
@@ -63,9 +64,9 @@ def expected_seconds(
 
 
 def longer_than_kind(work: Workload, facts: Facts) -> float | None:
-    """Return by how much graphs like one took longer than its kind in core.
+    """Return the time in core of graphs like one, relative to its kind's; None if not sampled.
 
-    None if the graph was not sampled. Rates of other machines scale both alike.
+    Rates of other machines scale both alike.
     """
     if facts.structure is None or facts.skew is None:
         return None
@@ -92,7 +93,7 @@ class TimeRange:
 
 
 def time_range(expected: float, in_core: float, method: str, *, sampled: bool) -> TimeRange:
-    """Return between which seconds nine of ten runs are, of a method that takes so long in core."""
+    """Return the range in which nine of ten runs end, given the seconds expected and in core."""
     of = MEASURED[method] if sampled else MEASURED["unsampled"]
     more = max(expected / in_core, 1.0) ** MEASURED["beyond"] if in_core else 1.0
     return TimeRange(of["low"] / more * expected, expected, of["high"] * more * expected)

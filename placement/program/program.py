@@ -173,7 +173,7 @@ class Phase:
     overlap : bool
         Whether computing and reading over the bus overlap; not if threads wait for each other.
     device : int
-        GPU that runs it, by number: for the simulator alone, plans are for one GPU.
+        Number of the GPU that runs it. Only the simulator uses it; plans are for one GPU.
 
     Raises
     ------

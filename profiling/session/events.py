@@ -85,7 +85,7 @@ FIRST_BIN_NS = 1_000_000
 #: for none; `level` and `iteration` are −1 outside any. `count` is how often it happened: faults
 #: in a group, accesses, 1 for a copy; `rows` is how many of the source's rows one row stands for,
 #: more than 1 only where a long session was merged, and so the number of fault groups. `device` is
-#: the number of the GPU that ran, faulted, or sent or received bytes.
+#: the number of the GPU that ran, faulted, or sent or received bytes; 0 if the source names none.
 COLUMNS: dict[str, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
     "duration": np.dtype(np.int64),
