@@ -56,7 +56,7 @@ def trace_of_addresses(
     writes, host : array of bool of length a, optional
         Whether an access writes, and whether the host made it; by default neither.
     devices : array of int of length a, optional
-        The GPU of each access, by number; the first by default.
+        Number of the GPU of each access, 0 to 7; 0 by default.
     kernels : sequence of str of length a, optional
         The kernel of each access; all of one by default.
     arrays : mapping of str to (int, int), optional
@@ -92,8 +92,12 @@ def trace_of_addresses(
     write = _column("writes", np.zeros(size) if writes is None else writes, size).astype(np.bool_)
     on_host = _column("host", np.zeros(size) if host is None else host, size).astype(np.bool_)
     gpus = _column("devices", np.zeros(size, np.int64) if devices is None else devices, size)
-    if len(gpus) and (gpus.dtype.kind not in "iu" or not 0 <= gpus.min() <= gpus.max() < MOST_GPUS):
-        raise OptionError("devices", str(gpus.dtype), f"must be whole numbers below {MOST_GPUS}")
+    whole = gpus.dtype.kind in "iu"
+    wrong = gpus[(gpus < 0) | (gpus >= MOST_GPUS)] if whole else gpus
+    if len(wrong):
+        raise OptionError(
+            "devices", wrong.tolist()[0], f"must be whole numbers from 0 to {MOST_GPUS - 1}"
+        )
     names = np.array(["kernel"] * size if kernels is None else list(kernels), np.str_)
     names = _column("kernels", names, size)
     if times is not None:
