@@ -26,9 +26,11 @@ from louvain_um.placement.model.workload import (
 
 MEASURED: Final[Any] = FITTED["measured_runs"]
 
-LEAST_SQUARES: Final = 0.01
+SQUARES_OFFSET: Final = 0.01
+"""Added to a probability of squares: smaller ones differ by chance."""
+
 LEAST_MEETING: Final = 1e-5
-"""Differences between samples below these mean nothing."""
+"""Least probability that walks meet: smaller ones differ by chance."""
 
 
 def features(structure: LocalStructure, vertices: int, arcs: int, skew: float) -> tuple[float, ...]:
@@ -40,7 +42,7 @@ def features(structure: LocalStructure, vertices: int, arcs: int, skew: float) -
     degree = arcs / max(vertices, 1)
     # Walks meet by chance more often if fewer vertices hold the arcs.
     meeting = max(collisions - skew / arcs, LEAST_MEETING)
-    return math.log(degree), math.log(squares + LEAST_SQUARES), math.log(degree * meeting)
+    return math.log(degree), math.log(squares + SQUARES_OFFSET), math.log(degree * meeting)
 
 
 def expected_seconds(

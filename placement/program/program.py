@@ -190,7 +190,8 @@ class Phase:
 
     def __post_init__(self) -> None:
         check_name("phase", self.name)
-        if self.device not in range(MOST_GPUS):
+        whole = isinstance(self.device, int) and not isinstance(self.device, bool)
+        if not whole or self.device not in range(MOST_GPUS):
             raise OptionError("device", self.device, f"must be 0 to {MOST_GPUS - 1}")
         for what in ("passes", "launches", "operations"):
             check_amount(what, getattr(self, what))
