@@ -168,21 +168,32 @@ class DynamicGraph:
 
     @classmethod
     def restored(
-        cls, graph: Graph, alive: NDArray[np.bool_], epoch: int, **options: Any
+        cls,
+        graph: Graph,
+        alive: NDArray[np.bool_],
+        epoch: int,
+        removed: NDArray[np.uint32] | None = None,
+        **options: Any,
     ) -> DynamicGraph:
         """Return a graph that was saved: a snapshot, which vertices are alive, and its epoch.
+
+        `removed` are the other vertices in the order in which ``ids=queue`` uses them again, by
+        default ascending.
 
         Raises
         ------
         GraphError
-            `alive` does not fit the graph, or a removed vertex has edges.
+            `alive` or `removed` does not fit the graph, or a removed vertex has edges.
         """
         if alive.dtype != np.bool_ or alive.shape != (graph.n_vertices,):
             raise GraphError(f"alive must be bool[{graph.n_vertices}]")
         if graph.degrees[~alive].any():
             raise GraphError("a removed vertex has edges")
+        ascending = np.flatnonzero(~alive).astype(np.uint32)
+        removed = ascending if removed is None else removed
+        if removed.dtype != np.uint32 or not np.array_equal(np.sort(removed), ascending):
+            raise GraphError("removed must be the vertices that are not alive, as uint32")
         restored = cls(graph, **options)
-        removed = np.flatnonzero(~alive).astype(np.uint32)
         restored._mark_alive(removed, 0)
         restored._dead = len(removed)
         restored.epoch = epoch
@@ -607,6 +618,16 @@ class DynamicGraph:
         return self._dead
 
     @property
+    def removed(self) -> NDArray[np.uint32]:
+        """Removed vertices in the order in which their ids are used again, uint32[k]. A copy."""
+        queue = getattr(self._store, "ids", None)
+        if queue is None:
+            return np.flatnonzero(self._alive.items == 0).astype(np.uint32)
+        there = self.device_store
+        ids = queue.peek(len(queue)) if there is None else there.device.get(queue.free())
+        return np.asarray(ids, np.uint32)
+
+    @property
     def device_store(self) -> Any:
         """The store if it is on a device, else None."""
         return None if isinstance(self._contents, HostContents) else self._contents
@@ -704,9 +725,9 @@ class DynamicGraph:
     def _removed(self, count: int) -> NDArray[np.uint32]:
         """Return ids of removed vertices to use again: those that a store queues, or the lowest."""
         queue = getattr(self._store, "ids", None)
-        if queue is None or count == 0:
-            return np.flatnonzero(self._alive.items == 0)[:count].astype(np.uint32)
-        return np.sort(queue.pop(count))
+        if count == 0:
+            return NO_VERTICES
+        return self.removed[:count] if queue is None else np.sort(queue.pop(count))
 
     def _carry_out(self, edges: Any) -> None:
         """Carry out the net changes of a batch; what can fail comes before what is written."""

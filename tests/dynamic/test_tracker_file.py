@@ -74,6 +74,30 @@ def test_vertices_added_since_the_last_batch_are_saved(tmp_path, named):
     assert a.events.tolist() == b.events.tolist()
 
 
+def test_removed_vertices_come_again_in_the_order_of_their_queue(tmp_path):
+    """Also from older files, which have no order, and not from those that list other vertices."""
+    path = tmp_path / "state.npz"
+    graph = lu.DynamicGraph(9, store="pages:ids=queue")
+    tracker = lu.Tracker(graph)
+    for v in (7, 4, 2):
+        tracker.update(graph.remove_vertices([v]))
+    graph.add_vertices(1, reuse=True)
+    tracker.save(path)
+    arrays = dict(np.load(path))
+    again = [lu.Tracker.load(path).graph]
+    np.savez(path, **{name: array for name, array in arrays.items() if name != "removed"})
+    again.append(lu.Tracker.load(path).graph)
+    graph.remove_vertices([1])
+    for one in again:
+        one.remove_vertices([1])
+    taken = [[one.add_vertices(1, reuse=True)[0] for _ in range(3)] for one in (graph, *again)]
+    assert taken == [[4, 2, 1], [4, 2, 1], [2, 4, 1]]
+    for wrong in ([4, 3], [4], [4, 4], [[4, 2]]):
+        np.savez(path, **arrays | {"removed": np.array(wrong, np.uint32)})
+        with pytest.raises(LouvainUmError, match="is damaged"):
+            lu.Tracker.load(path)
+
+
 def test_a_tracker_whose_options_are_numbers_of_numpy_is_saved(tmp_path):
     options = {"seed": np.int64(3), "renew": np.float32(0.25), "audit": np.float32(0.5)}
     tracker = lu.Tracker(lu.DynamicGraph(4), **options, resolution=np.float32(1.5))

@@ -99,6 +99,7 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
         "targets": snapshot.targets,
         "loops": snapshot.loops,
         "alive": graph.alive,
+        "removed": graph.removed,
         "names": state.partition.names,
         "touched": get(tracker.steps.touched),
         "ids": get(tracker.identity.of_name),
@@ -137,7 +138,12 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
         raise ValueError("weights are missing or too many")
     rows = (arrays["offsets"], arrays["targets"], weights, arrays["loops"], head.scale)
     graph = DynamicGraph.restored(
-        Graph(*rows, _names(arrays)), arrays["alive"], head.epoch, store=head.store, threads=threads
+        Graph(*rows, _names(arrays)),
+        arrays["alive"],
+        head.epoch,
+        arrays.get("removed"),  # older files have none
+        store=head.store,
+        threads=threads,
     )
     view, names, touched, ids = graph.view(), arrays["names"], arrays["touched"], arrays["ids"]
     n = len(names)  # vertices that were added since the last batch are in no community yet
