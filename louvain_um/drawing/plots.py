@@ -194,12 +194,19 @@ def _sizes(ax: Any, sizes: NDArray[np.int64]) -> None:
     else:
         step = max(1, int(np.ceil((high - low + 1) / 24)))
         bins = np.asarray(np.arange(low, high + step + 1, step) - 0.5, np.float64)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_locator(_whole_numbers())
     ax.hist(sizes, bins=bins, color=colour(0), edgecolor="white", linewidth=0.6)
     ax.set_xlabel("members of a community", color=INK)
     ax.set_ylabel("communities", color=INK)
-    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.yaxis.set_major_locator(_whole_numbers())
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _whole_numbers() -> Any:
+    """Return what places ticks at whole numbers, on whichever axis a caller passes."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True)
 
 
 def _dendrogram(ax: Any, result: Result, graph: Graph) -> None:

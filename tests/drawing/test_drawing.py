@@ -242,6 +242,23 @@ def test_sizes_are_counted_at_whole_numbers():
     assert all(tick == round(tick) for tick in axes.get_xticks())
 
 
+@pytest.mark.parametrize("prepare", [
+    lambda axes: axes.set(xscale="log", yscale="log"),
+    lambda axes: axes.set(xticks=[0.5], yticks=[0.5]),
+])  # fmt: skip
+def test_sizes_are_drawn_on_axes_that_have_ticks_or_scales_of_their_own(prepare):
+    drawn, axes = figure("sizes")
+    prepare(axes)
+    labels = np.repeat(np.arange(40), [*range(4, 14), *[5] * 30])
+    lu.Communities.of(lu.Graph.from_edges([], [], n_vertices=len(labels)), labels).plot(
+        "sizes", ax=axes
+    )
+    drawn.canvas.draw()
+    for ticks in (axes.get_xticks(), axes.get_yticks()):
+        assert len(ticks) > 2
+        assert all(tick == round(tick) for tick in ticks)
+
+
 def test_lines_are_as_wide_as_their_weights_say_and_thinner_the_more_there_are():
     def widths(edges, weights):
         graph = lu.Graph.from_edges(np.arange(edges), np.arange(edges) + 1, weights)
