@@ -59,6 +59,16 @@ def test_faimgraphs_footprint_is_as_published():
     assert memory.held_bytes + memory.row_bytes == 20 * BASE.n_vertices + 64 * pages
 
 
+def test_the_queue_of_removed_vertices_counts_as_held():
+    g = DynamicGraph(40, store="pages:ids=queue")
+    for n in (40, 100):
+        g.add_vertices(n - g.n_vertices)
+        held = 20 * n + 4 * (1 << (n - 1).bit_length())
+        assert g.memory.row_bytes == held
+        g.remove_vertices(np.flatnonzero(g.alive))
+        assert g.memory.row_bytes == held
+
+
 def test_aimgraph_never_frees_and_fills_gaps():
     g = DynamicGraph(40, store="bump")
     v = np.arange(1, 31)

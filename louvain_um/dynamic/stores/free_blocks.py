@@ -22,15 +22,16 @@ class Queue:
     def __len__(self) -> int:
         return self.back - self.front
 
+    def reserve(self, places: int) -> None:
+        """Have room for so many items."""
+        if places > len(self.ring):
+            held = self.peek(len(self))
+            self.ring = np.zeros(1 << (places - 1).bit_length(), np.uint32)
+            self.ring[self._places(self.front, self.back)] = held
+
     def extend(self, items: U32) -> None:
         """Append items."""
-        size = len(self.ring)
-        while len(self) + len(items) > size:
-            size *= 2
-        if size > len(self.ring):
-            held = self.peek(len(self))
-            self.ring = np.zeros(size, np.uint32)
-            self.ring[self._places(self.front, self.back)] = held
+        self.reserve(len(self) + len(items))
         self.ring[self._places(self.back, self.back + len(items))] = items
         self.back += len(items)
 

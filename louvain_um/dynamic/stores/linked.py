@@ -55,14 +55,18 @@ class LinkedStore(Blocks):
         self._begin(len(rows.targets), held, options, 8 if self.weighted else 4)
         self.attributes = Attributes(self, options)
         self.ids = Queue() if options.get("ids") == "queue" else None
+        if self.ids is not None:
+            self.ids.reserve(len(rows.offsets) - 1)
         self._fill(rows)
         self._afford(self.held_blocks)
 
     @classmethod
     def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        held = cls.block_bytes(rows, item, options)
-        return held, cls.vertex_bytes * cls.records(rows.vertices)
+        row_bytes = cls.vertex_bytes * cls.records(rows.vertices)
+        if options.get("ids") == "queue":
+            row_bytes += 4 << max(rows.vertices - 1, 0).bit_length()
+        return cls.block_bytes(rows, item, options), row_bytes
 
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
@@ -109,6 +113,8 @@ class LinkedStore(Blocks):
         n = len(self._live.items) + count
         for array in self._by_row:
             array.reserve(count, self.records(n) if self.doubles else None)
+        if self.ids is not None:
+            self.ids.reserve(n)
         for array in self._by_row:
             array.extend(count, 0)
 
@@ -196,8 +202,9 @@ class LinkedStore(Blocks):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of the vertices' records."""
-        return self.vertex_bytes * self.records(self.n_rows)
+        """Bytes of the vertices' records, and of the queue of removed vertices."""
+        ring = 0 if self.ids is None else int(self.ids.ring.nbytes)
+        return self.vertex_bytes * self.records(self.n_rows) + ring
 
     @property
     def _by_row(self) -> tuple[Growing[Any], ...]:
