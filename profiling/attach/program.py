@@ -36,6 +36,9 @@ from louvain_um.profiling.facade import Session
 from louvain_um.profiling.sources.cupti import Library
 from louvain_um.results.display import count
 
+ADDRESS_BYTES: Final = 108
+"""Bytes of a local socket's path, with the 0 that ends it."""
+
 PASSED_ON: Final = ("SIGTERM", "SIGHUP")
 """Signals that the program gets from this one; a terminal sends Ctrl-C to both."""
 
@@ -61,6 +64,16 @@ def find(program: str) -> str:
                       problem=f"there is no program {program!r}")  # fmt: skip
 
 
+def _address(folder: Path, stack: ExitStack) -> Path:
+    """Return a path of a socket in a folder that a socket's address has room for."""
+    path = folder / "answers"
+    if len(os.fsencode(path)) < ADDRESS_BYTES:
+        return path
+    number = os.open(folder, os.O_RDONLY)
+    stack.callback(os.close, number)
+    return Path(f"/proc/{os.getpid()}/fd/{number}/answers")
+
+
 def run(
     command: Sequence[str], advice: Advice | None = None, *, allow_driver_eviction: bool = False,
     trace: bool = False,
@@ -69,7 +82,7 @@ def run(
     path = find(command[0])
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("louvain-um-attach"))
-        socket = folder / "answers"
+        socket = _address(folder, stack)
         variables = environment(
             folder, socket, placed=advice is not None, guarded=not allow_driver_eviction,
             decides=advice is not None and advice.machine is not None, traced=trace,

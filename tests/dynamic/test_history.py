@@ -1,5 +1,6 @@
 """The history of a tracker reads as a list of dicts and takes little memory."""
 
+import gc
 import tracemalloc
 
 import pytest
@@ -40,6 +41,7 @@ def test_a_batch_of_a_long_stream_leaves_little_behind():
     try:
         before = tracemalloc.get_traced_memory()[0]
         follow(BLOCK)
+        gc.collect()
         left = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

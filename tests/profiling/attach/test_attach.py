@@ -113,13 +113,16 @@ def test_views_and_replay_take_the_session(three, stand_in, tmp_path):
 
 
 @pytest.mark.system
-def test_a_policy_is_applied_before_the_first_launch(stand_in, tmp_path):
+@pytest.mark.parametrize("length", [1, 200])
+def test_a_policy_is_applied_before_the_first_launch(stand_in, tmp_path, length):
+    temporary = tmp_path / (length * "t")
+    temporary.mkdir()
     policy, log = tmp_path / "mine.toml", tmp_path / "log"
     policy.write_text(
         f'others = "managed"\n[groups]\n"{TABLE}" = "host_mapped"\n"{READ}" = "prefetched"\n'
         f'[arrays]\n"{OUT}" = "split(0.5)"\n'
     )
-    variables = stand_in.variables | {"STAND_IN_LOG": str(log)}
+    variables = stand_in.variables | {"STAND_IN_LOG": str(log), "TMPDIR": str(temporary)}
     done = stand_in._replace(variables=variables).attach(
         "--policy", policy, "-o", tmp_path / "s.npz", "--", stand_in.program, "three"
     )
@@ -130,6 +133,7 @@ def test_a_policy_is_applied_before_the_first_launch(stand_in, tmp_path):
         "advise 112 5 0", "prefetch 0 64 0", "prefetch 96 32 0",
     ]  # fmt: skip
     assert load(tmp_path / "s.npz").metadata["policy"] == "mine"
+    assert not list(temporary.iterdir())
 
 
 @pytest.mark.system
