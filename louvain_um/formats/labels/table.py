@@ -35,7 +35,10 @@ def write_table(
     force: bool = False,
     safe_csv: bool = False,
 ) -> None:
-    """Write columns of equal length: integers, floats, or text as objects."""
+    """Write columns of equal length: numbers, booleans, times, or objects.
+
+    Objects are text, or integers or booleans, and None where a value is missing.
+    """
     write = writer_for(path)
     if safe_csv:
         check_text(path)
@@ -71,12 +74,32 @@ def _write_text(file: BinaryIO, columns: Columns, separator: bytes) -> None:
 def _fields(column: NDArray[Any], separator: str) -> list[str]:
     """Return a column's fields; text that would read as another value is quoted."""
     if column.dtype.kind in "iuf":
-        return list(map(repr, column.tolist()))
-    if any("\0" in value for value in column):
+        return ["" if value != value else repr(value) for value in column.tolist()]
+    values = _plain(column)
+    texts = [value for value in values if isinstance(value, str)]
+    if any("\0" in text for text in texts):
         raise LouvainUmError(
             "some names have NUL characters, which text files cannot keep; write .json or .parquet"
         )
-    return quoted_where_needed(separator, column.tolist())
+    quoted = quoted_where_needed(separator, texts)
+    if len(quoted) == len(values):
+        return quoted
+    rest = iter(quoted)
+    return [
+        next(rest) if isinstance(value, str) else "" if value is None else json.dumps(value)
+        for value in values
+    ]
+
+
+def _plain(column: NDArray[Any]) -> list[Any]:
+    """Return values as JSON has them: times as text in ISO 8601, None for what is missing."""
+    if column.dtype.kind == "M":
+        texts: list[str] = np.datetime_as_string(column).tolist()
+        return [None if text == "NaT" else text for text in texts]
+    values: list[Any] = column.tolist()
+    if column.dtype.kind == "f":  # JSON has no infinity and no NaN
+        return [value if math.isfinite(value) else None for value in values]
+    return values
 
 
 def _write_csv(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
@@ -100,10 +123,7 @@ def _write_json(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> N
 def _json_items(column: NDArray[Any]) -> bytes:
     if column.dtype.kind in "iu":
         return digits((column,), (b",",))[:-1]
-    values = column.tolist()
-    if column.dtype.kind == "f":  # JSON has no infinity and no NaN
-        values = [value if math.isfinite(value) else None for value in values]
-    return json.dumps(values, ensure_ascii=False)[1:-1].encode()
+    return json.dumps(_plain(column), ensure_ascii=False)[1:-1].encode()
 
 
 def _write_npz(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
@@ -116,6 +136,10 @@ def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
     if column.dtype.kind != "O":
         return column
     texts: list[str] = column.tolist()
+    if None in texts:
+        raise LouvainUmError(
+            "some values are missing, which .npz cannot keep; write .parquet, .json or .csv"
+        )
     if any(text.endswith("\0") for text in texts):
         raise LouvainUmError(
             "some names end in NUL characters, which .npz cannot keep; write .json or .parquet"
@@ -142,7 +166,15 @@ def _arrow(column: NDArray[Any]) -> Any:
     import pyarrow as pa
 
     if column.dtype.kind == "O":
-        return pa.array(column.tolist(), pa.string())
+        values = column.tolist()
+        there = [value for value in values if value is not None]
+        if not there or isinstance(there[0], str):
+            return pa.array(values, pa.string())
+        if isinstance(there[0], bool):
+            return pa.array(values, pa.bool_())
+        return pa.array(values, pa.uint64() if max(there) >= 1 << 63 else pa.int64())
+    if column.dtype.kind in "bM":
+        return pa.array(column)
     # `pyarrow.array` would import pandas.
     values = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
     buffers = [None, pa.py_buffer(values)]

@@ -151,9 +151,12 @@ def quoted_where_needed(separator: str, texts: list[str]) -> list[str]:
 
 def spreadsheet_safe(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column in which no spreadsheet finds a formula: ``'`` stands before such texts."""
-    if column.dtype.kind in "iuf":
+    if column.dtype.kind in "iufbM":
         return column
-    return objects([f"'{text}" if FORMULA.match(text) else text for text in column.tolist()])
+    return objects(
+        [f"'{each}" if isinstance(each, str) and FORMULA.match(each) else each
+         for each in column.tolist()]
+    )  # fmt: skip
 
 
 def read(path: str | Path, text: str) -> Labels:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.core.plain_data import is_missing, plain_array
+from louvain_um.core.plain_data import is_missing, is_real, plain_array
 from louvain_um.errors import GraphError, check_switch, check_table
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.labels.table import write_table, writer_for
-from louvain_um.formats.labels.text import columns, objects, typed
+from louvain_um.formats.labels.text import columns, integers, objects, typed
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 from louvain_um.results.frame import named
@@ -32,6 +33,14 @@ from louvain_um.results.partition import Partition
 
 SCHEMA = "louvain-um/labels"
 VERSION = 1
+
+KINDS: Final = bool, int, float, str, date, time
+"""Kinds of values that a further column may have; a boolean is no integer."""
+
+UNITS: Final = dict.fromkeys(("Y", "M", "W", "D", "generic"), "D") | {
+    "h": "s", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns",
+}  # fmt: skip
+"""Units in which NumPy's times of each unit are written; Parquet has no others."""
 
 
 def write_labels(
@@ -64,7 +73,8 @@ def write_labels(
         Add the nested partitions of a result: columns ``hierarchy_0``, the finest,
         ``hierarchy_1`` …, as in `Communities.to_frame`.
     more : mapping of str to array of length n, optional
-        Further columns of numbers or text, by name.
+        Further columns by name: numbers, text, booleans, dates or times. Files of text and JSON
+        have ``true``, ``false`` and ISO 8601; missing values are empty, in JSON null.
     force : bool
         Replace the file if it exists.
     safe_csv : bool
@@ -74,9 +84,11 @@ def write_labels(
     Raises
     ------
     GraphError
-        A label or a name is missing, no integer or text, or a vertex is listed twice.
+        A label or a name is missing, no integer or text, or a vertex is listed twice; a further
+        column has another length, or values of another kind or of several.
     LouvainUmError
-        The suffix is unknown, the file exists, the folder does not, or the disk is full.
+        The suffix is unknown, the file exists, the folder does not, the disk is full, or
+        ``.npz`` cannot keep the values.
         No partial file is left.
 
     Examples
@@ -106,12 +118,50 @@ def write_labels(
     known = columns(found, hierarchy=hierarchy)
     n = len(next(iter(known.values())))
     for title, values in (more or {}).items():
-        column = plain_array(values, f"column {title}")
-        if column.shape != (n,):
-            raise GraphError(f"column {title} must have one value for each vertex")
-        known[str(title)] = column.astype(object) if column.dtype.kind == "U" else column
+        known[str(title)] = _further(values, f"column {title}", n)
     table = named(known, named_by)
     write_table(path, table, _about(found), force=force, safe_csv=safe_csv)
+
+
+def _further(values: Any, what: str, n: int) -> NDArray[Any]:
+    """Return numbers, booleans or times; text, and what has gaps, as objects."""
+    column = plain_array(values, what)
+    if column.shape != (n,):
+        raise GraphError(f"{what} must have one value for each vertex")
+    kind = column.dtype.kind
+    if kind == "M" and (unit := np.datetime_data(column.dtype)[0]) in UNITS:
+        return column.astype(f"datetime64[{UNITS[unit]}]")
+    if kind in "iub" or (kind == "f" and isinstance(values, np.ndarray)):
+        return column
+    given = column.tolist() if kind in "UO" else column
+    if kind == "f":  # NumPy makes floats of nullable integers with gaps
+        calls = (getattr(values, name, None) for name in ("tolist", "to_pylist"))
+        given = next((call() for call in calls if call is not None), values)
+    listed = [None if is_missing(value) else value for value in given]
+    listed = [value.item() if isinstance(value, np.generic) and is_real(value) else value
+              for value in listed]  # fmt: skip
+    there = [value for value in listed if value is not None]
+    kinds = {next((kind for kind in KINDS if isinstance(value, kind)), None) for value in there}
+    if kind == "f" and (not kinds or float in kinds):
+        return column
+    if float in kinds and kinds <= {int, float}:
+        return np.array([np.nan if value is None else value for value in listed], np.float64)
+    whole = integers(there) if kinds == {int} else None
+    if len(kinds) > 1 or None in kinds or (kinds == {int} and whole is None):
+        raise GraphError(
+            f"{what} must have numbers of at most 64 bits, text, booleans, dates or times, all of "
+            "one kind"
+        )
+    if kinds == {str}:
+        try:
+            "".join(there).encode()
+        except UnicodeEncodeError:
+            raise GraphError(f"{what} is not valid Unicode text (lone surrogates)") from None
+    if kinds & {date, time}:
+        return objects([None if value is None else value.isoformat() for value in listed])
+    if len(there) == n and kinds == {bool}:
+        return np.array(listed, np.bool_)
+    return whole if whole is not None and len(there) == n else objects(listed)
 
 
 def _about(result: Communities | Labels) -> dict[str, Any]:

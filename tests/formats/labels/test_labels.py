@@ -469,3 +469,85 @@ def test_further_columns_may_be_text(tmp_path, suffix):
     assert read_labels(path).communities.tolist() == [0, 0, 1]
     with pytest.raises(GraphError, match="column side must have one value for each vertex"):
         write_labels([0, 0, 1], path, more={"side": ["a"]}, force=True)
+
+
+FURTHER = {
+    "seen": [True, False, True],
+    "on": np.array(["2026-11-30", "NaT", "2026-12-01"], "datetime64[D]"),
+    "at": pd.Series(pd.to_datetime(["2026-11-30 05:28", None, None])).dt.tz_localize("UTC"),
+    "count": pd.array([2**62 + 1, None, 3], "Int64"),
+    "sure": pd.array([True, None, False], "boolean"),
+    "side": ["a,b", None, ""],
+    "share": [0.5, None, 1],
+    "none": [None] * 3,
+    "unknown": pd.Series([np.nan] * 3),
+}
+
+
+def test_further_columns_have_booleans_times_and_gaps(tmp_path):
+    csv, object_, parquet = (tmp_path / f"labels.{kind}" for kind in ("csv", "json", "parquet"))
+    for path in (csv, object_, parquet):
+        write_labels([0, 0, 1], path, more=FURTHER)
+        assert read_labels(path).communities.tolist() == [0, 0, 1]
+    assert csv.read_text().splitlines()[1:] == [
+        f'0,0,true,"2026-11-30","2026-11-30T05:28:00+00:00",{2**62 + 1},true,"a,b",0.5,,',
+        "1,0,false,,,,,,,,",
+        '2,1,true,"2026-12-01",,3,false,"",1.0,,',
+    ]
+    expected = {
+        "seen": [True, False, True],
+        "on": ["2026-11-30", None, "2026-12-01"],
+        "at": ["2026-11-30T05:28:00+00:00", None, None],
+        "count": [2**62 + 1, None, 3],
+        "sure": [True, None, False],
+        "side": ["a,b", None, ""],
+        "share": [0.5, None, 1.0],
+        "none": [None] * 3,
+        "unknown": [None] * 3,
+    }
+    written = json.loads(object_.read_text())
+    assert {name: written[name] for name in expected} == expected
+    assert written["seen"][0] is written["sure"][0] is True
+    table = pd.read_parquet(parquet, dtype_backend="pyarrow")
+    for name in ("seen", "count", "sure", "side"):
+        assert [None if value is pd.NA else value for value in table[name]] == expected[name], name
+    assert [str(value) for value in table["on"]] == ["2026-11-30", "<NA>", "2026-12-01"]
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_further_columns_have_times_of_any_unit(tmp_path, suffix, unit):
+    times = np.array(["2026-01-01", "NaT"], f"datetime64[{unit}]")
+    write_labels([0, 1], tmp_path / f"labels{suffix}", more={"at": times})
+    if suffix == ".parquet":
+        read = pd.read_parquet(tmp_path / "labels.parquet")["at"]
+        assert pd.to_datetime(read).to_numpy("datetime64[ns]")[0] == times[0]
+        assert read.isna().tolist() == [False, True]
+
+
+def test_further_columns_of_npz_have_booleans_and_times_but_no_gaps(tmp_path):
+    path = tmp_path / "labels.npz"
+    write_labels([0, 0, 1], path, more={name: FURTHER[name] for name in ("seen", "on")})
+    with np.load(path) as arrays:
+        assert (arrays["seen"].dtype, arrays["on"].dtype.kind) == (np.bool_, "M")
+    for name in ("count", "sure", "side"):
+        with pytest.raises(lu.LouvainUmError, match=r"missing, which \.npz cannot keep"):
+            write_labels([0, 0, 1], path, more={name: FURTHER[name]}, force=True)
+
+
+@pytest.mark.parametrize("values", [
+    [1j, 2, 3], [b"a", b"b", b"c"], [{}, {}, {}], np.arange(3, dtype="timedelta64[ns]"),
+    np.array([1, "a", None], object), np.array([True, 2, None], object), [2**64, 1, None],
+    np.zeros(3, "datetime64[ps]"), ["\ud800", "a", "b"],
+])  # fmt: skip
+def test_further_columns_of_other_kinds_are_refused_in_a_line(tmp_path, suffix, values):
+    with pytest.raises(GraphError, match="column side") as refused:
+        write_labels([0, 0, 1], tmp_path / f"labels{suffix}", more={"side": values})
+    assert "\n" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_further_columns_with_gaps_are_safe_for_spreadsheets(tmp_path):
+    path = tmp_path / "labels.csv"
+    more = {"side": ["=1", None, "a"], "seen": FURTHER["seen"]}
+    write_labels([0, 0, 1], path, more=more, safe_csv=True)
+    assert path.read_text().splitlines()[1:] == ['0,0,"\'=1",true', "1,0,,false", "2,1,a,true"]
