@@ -24,7 +24,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
 from louvain_um.placement.model.forecast import OUTSIDE, StageForecast, corrected, forecast
-from louvain_um.placement.model.measured_runs import TimeRange, longer_than_kind, time_range
+from louvain_um.placement.model.measured_runs import Basis, TimeRange, longer_than_kind, time_range
 from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.workload import (
     ONE_RUN,
@@ -59,6 +59,14 @@ INTEGERS: Final = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
 device waits meanwhile."""
+
+
+RANGE_NOTES: Final[Mapping[Basis, str]] = {
+    "size": "graphs of this size differ, and none was sampled",
+    "samples": "nine of ten graphs with similar degrees and samples took this long",
+    "sweeps": "nine of ten runs took this long, by the measured sweeps of level 0",
+}
+"""What ranges of seconds depend on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -328,12 +336,18 @@ class Plan:
         """Why each group lives where it does: φ, τ, σ and a sentence."""
         return explain(self.choice, self.work, self.limit, self.placements)
 
+    @property
+    def _basis(self) -> Basis:
+        """What the predicted seconds follow from."""
+        if self.work.corrected:
+            return "sweeps"
+        return "size" if self.longer is None else "samples"
+
     @cached_property
     def seconds_range(self) -> TimeRange:
         """Seconds of the algorithm: low, expected, high."""
         one = self._one
-        sampled = self.longer is not None
-        found = time_range(one.seconds, self._in_core.seconds, self.work.method, sampled=sampled)
+        found = time_range(one.seconds, self._in_core.seconds, self.work.method, self._basis)
         if self.course != ONE_RUN:
             cycles = UNTIL_NOTHING if self.course.cycles == -1 else (None, None, None)
             times = [self._taking(one, each).seconds / one.seconds for each in cycles]
@@ -360,9 +374,7 @@ class Plan:
         """The range of seconds, and what it depends on."""
         found = self.seconds_range
         text = f"{readable(found.low)} to {readable(found.high)}"
-        if self.longer is None:
-            return f"{text}: graphs of this size differ, and none was sampled"
-        return f"{text}: nine of ten graphs with similar degrees and samples took this long"
+        return f"{text}: {RANGE_NOTES[self._basis]}"
 
     @property
     def notes(self) -> tuple[str, ...]:

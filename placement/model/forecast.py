@@ -249,6 +249,7 @@ def corrected(
         total += visited[-1] * shrinking / (1 - shrinking)
     return replace(
         work,
+        corrected=True,
         visited=total / work.arcs,
         core_scale=work.core_scale * (ratio if core >= bus else 1.0),
         bus_scale=work.bus_scale * (ratio if bus > core else 1.0),

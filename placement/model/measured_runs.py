@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from louvain_um.placement.machine.profiles import FITTED, H200
 from louvain_um.placement.model.forecast import OUTSIDE
@@ -25,6 +25,9 @@ from louvain_um.placement.model.workload import (
 )
 
 MEASURED: Final[Any] = FITTED["measured_runs"]
+
+Basis = Literal["size", "samples", "sweeps"]
+"""What predicted seconds follow from: a size alone, samples too, or measured sweeps of level 0."""
 
 SQUARES_OFFSET: Final = 0.01
 """Added to a probability of squares: smaller ones differ by chance."""
@@ -94,8 +97,11 @@ class TimeRange:
         return self.low <= seconds <= self.high
 
 
-def time_range(expected: float, in_core: float, method: str, *, sampled: bool) -> TimeRange:
+def time_range(expected: float, in_core: float, method: str, basis: Basis) -> TimeRange:
     """Return the range in which nine of ten runs end, given the seconds expected and in core."""
-    of = MEASURED[method] if sampled else MEASURED["unsampled"]
+    if basis == "sweeps":  # of runs in budgets, too
+        of = MEASURED["corrected"][method]
+        return TimeRange(of["low"] * expected, expected, of["high"] * expected)
+    of = MEASURED[method] if basis == "samples" else MEASURED["unsampled"]
     more = max(expected / in_core, 1.0) ** MEASURED["beyond"] if in_core else 1.0
     return TimeRange(of["low"] / more * expected, expected, of["high"] * more * expected)

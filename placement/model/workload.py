@@ -141,6 +141,8 @@ class Workload:
     isolated: int = 0
     core_scale: float = 1.0
     bus_scale: float = 1.0
+    corrected: bool = False
+    """Whether measured sweeps of level 0 gave `visited` and the scales."""
 
     @cached_property
     def core(self) -> dict[Stage, float]:

@@ -13,6 +13,7 @@ from louvain_um.gpu.memory.coarse_memory import arcs_range, expected_arcs
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
 from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.model.measured_runs import time_range
 from louvain_um.placement.model.workload import LocalStructure
 from louvain_um.planning import measure, plan_shape
 from tests.paths import RESULTS
@@ -87,7 +88,20 @@ def test_a_measured_sweep_counts_more_than_graphs_like_it(graph):
     unsampled = replace(found, longer=None)
     assert found.seconds != unsampled.seconds
     visited = [4 * graph.n_arcs]
-    assert found.corrected(visited, 0.1).seconds == unsampled.corrected(visited, 0.1).seconds
+    again = found.corrected(visited, 0.1)
+    assert again.seconds == unsampled.corrected(visited, 0.1).seconds
+    assert "measured sweeps" in again.range_note
+    span = again.seconds_range
+    assert span != replace(again, work=replace(again.work, corrected=False)).seconds_range
+    assert again.to_dict()["seconds_range"] == [span.low, span.expected, span.high]
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_ranges_after_the_first_sweeps_are_those_of_recorded_runs(method):
+    rows = [row for row in RECORDED if row["policy"] == "auto" and row["method"] == method]
+    ratios = [row["seconds"] / row["plan"]["seconds_corrected"] for row in rows]
+    span = time_range(1.0, 0.5, method, "sweeps")
+    assert [span.low, span.high] == pytest.approx(np.quantile(ratios, (0.05, 0.95)), rel=1e-3)
 
 
 def test_another_machine_takes_as_much_longer_as_its_rates_say(graph):
