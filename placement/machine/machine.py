@@ -319,7 +319,7 @@ class Machine:
         values["notes"] = dict(self.notes)
         if self.host_page_bytes == PAGE:  # as of profiles and sweeps without it
             del values["host_page_bytes"]
-        if self.gpus == 1:
+        if self.gpus == 1 and self.peer_link == "none":
             del values["gpus"], values["peer_link"]
         if not self.pinned_reach_bytes:
             del values["pinned_reach_bytes"], values["pinned_missed_rate"]

@@ -33,6 +33,11 @@ def test_files_give_back_what_was_saved(tmp_path, name):
         machine.save(tmp_path / name)
 
 
+def test_a_profile_of_one_gpu_keeps_its_link():
+    machine = replace(load_machine("h200"), peer_link="nvlink")
+    assert Machine(**machine.to_dict()) == machine
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
