@@ -23,6 +23,8 @@ TERMS = (
 )  # fmt: skip
 
 #: Totals of each array, in the order of the compiled parts: counts, or bytes where the name says.
+#: `bytes_in_peer` and `bytes_remote_peer` are of managed pages only: bytes of memory that a
+#: placement puts on another GPU count as `bytes_remote` alone.
 TOTALS = (
     "touches", "hits", "faults", "bytes_in_demand", "bytes_in_density", "bytes_in_user",
     "bytes_out_demand", "bytes_out_user", "bytes_out_eviction", "evictions",
@@ -163,7 +165,7 @@ class Simulation:
 
     @property
     def bytes_between(self) -> int:
-        """Bytes copied from one GPU to another over their link."""
+        """Bytes of managed pages copied from one GPU to another over their link."""
         return self.total("bytes_in_peer")
 
     @property

@@ -272,5 +272,5 @@ T_THRASHING = 16
 T_THROTTLING = 17
 T_IN_COUNTED = 18
 T_IN_PEER = 19
-T_PEER_BYTES = 20  # of the remote bytes, those in another GPU's memory
+T_PEER_BYTES = 20  # of the remote bytes, those of managed pages on another GPU
 TOTALS = 21
