@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.placement.machine.machine import MOST_GPUS
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Cause, Kind
@@ -53,6 +54,7 @@ def trace_of_events(session: SessionData, path: str | Path) -> Trace:
     faulted there, or migrated back without being evicted. GPUs are numbered anew, from 0.
     """
     seen = _Seen(session)
+    refuse_more_gpus(str(path), seen.gpus)
     if not (seen.came & (seen.at < len(seen.kernels))).any():
         raise LouvainUmError(
             f"{path}: holds no kernel that brought managed memory to the GPU, so no accesses are "
@@ -65,6 +67,15 @@ def trace_of_events(session: SessionData, path: str | Path) -> Trace:
             "part of the run with nsys profile --duration"
         )
     return Trace(seen.arrays(), tuple(seen.steps(starts)), hidden=HIDDEN)
+
+
+def refuse_more_gpus(what: str, gpus: int) -> None:
+    """Raise `LouvainUmError` if a recording is of more GPUs than a simulation has."""
+    if gpus > MOST_GPUS:
+        raise LouvainUmError(
+            f"{what}: has events of {gpus} GPUs, and simulations have up to {MOST_GPUS}; record a "
+            "run on fewer GPUs, chosen with CUDA_VISIBLE_DEVICES"
+        )
 
 
 class _Seen:
@@ -90,14 +101,15 @@ class _Seen:
         self.pages = np.maximum(1, np.where(self.kind == Kind.GPU_FAULT_GROUP, faults, moved))
         on_gpu = np.concatenate([events["device"][kernels], events["device"][rows[self.came]]])
         numbers = np.unique(on_gpu)
-        most = max(0, len(numbers) - 1)
+        self.gpus = len(numbers)
+        most = max(0, self.gpus - 1)
         self.device, self.gpu = (
             np.minimum(np.searchsorted(numbers, events["device"][each]), most)
             for each in (kernels, rows)
         )
         ended = np.maximum.accumulate(time[kernels] + events["duration"][kernels])
         self.at = np.searchsorted(ended, time[rows], side="right")
-        for number in range(len(numbers)) if most else ():  # kernels of several GPUs overlap
+        for number in range(self.gpus) if most else ():  # kernels of several GPUs overlap
             mine, own = self.came & (self.gpu == number), np.flatnonzero(self.device == number)
             ended = np.maximum.accumulate((time + events["duration"])[kernels[own]])
             after = np.searchsorted(ended, time[rows[mine]], side="right")

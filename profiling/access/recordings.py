@@ -16,7 +16,7 @@ from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.program.feedback import Counted
-from louvain_um.profiling.access.migrations import trace_of_events
+from louvain_um.profiling.access.migrations import refuse_more_gpus, trace_of_events
 from louvain_um.profiling.session import PageMap, PhaseSpan, SessionData
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.storage import load as load_session
@@ -104,6 +104,7 @@ def of_session(session: SessionData) -> Trace:
     ]
     edges = np.unique(np.concatenate([page.edges for page in maps]))
     spans, gpus = session.phases, session.events.devices
+    refuse_more_gpus("the session", len(gpus))
     steps = []
     for begin, end in pairwise(edges.tolist()):
         touched = [

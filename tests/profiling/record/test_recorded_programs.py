@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
+from louvain_um.errors import LouvainUmError
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.program import Stream
 from louvain_um.profiling.access.recordings import of_session, recording_in
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
+from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.summary import by_group
 from louvain_um.profiling.simulator import Access, simulate
 from louvain_um.profiling.simulator.to_session import session_of
@@ -73,6 +75,13 @@ def test_pages_of_what_is_said_to_be_gathered_come_at_random():
     assert [bool(touches.scattered[mine == at].any()) for at in (True, False)] == [True, False]
     assert touches.length[mine].tolist() == [64 * 256]
     assert touches.amount[mine].tolist() == [4096 * 64]
+
+
+def test_a_session_of_nine_gpus_is_not_replayed():
+    kernels = {"time": np.zeros(9), "kind": np.full(9, Kind.KERNEL), "device": np.arange(9)}
+    session = replace(of_a_program(), events=EventTable(kernels, ()))
+    with pytest.raises(LouvainUmError, match=r"events of 9 GPUs, .*; record a run on fewer"):
+        of_session(session)
 
 
 def test_a_bin_that_begins_before_its_phase_belongs_to_it():

@@ -372,6 +372,23 @@ def test_kernels_of_two_gpus_stay_apart(tmp_path):
     assert (found.bytes_to_device, found.bytes_between) == (2 * MIB, 2 * MIB)
 
 
+def test_more_gpus_than_a_simulation_has_are_refused(tmp_path):
+    for count in (8, 9):
+        rows = [("StringIds", (1, "one"))]
+        for gpu in range(count):
+            rows += [
+                ("CUPTI_ACTIVITY_KIND_KERNEL", (0, 9_000, gpu, 1, 1, 1)),
+                ("CUPTI_ACTIVITY_KIND_MEMCPY",
+                 (500, 600, gpu, 2 * MIB, 11, 2, BASE + 2 * MIB * gpu)),
+            ]  # fmt: skip
+        path = database(tmp_path / f"{count}.sqlite", SCHEMA, FAULTS, rows=rows)
+        if count == 8:
+            assert recording_in(path).devices == 8
+        else:
+            with pytest.raises(LouvainUmError, match=r"^\S*9\.sqlite: has events of 9 GPUs"):
+                recording_in(path)
+
+
 def test_what_cannot_be_replayed_or_read_says_why(tmp_path, export):
     nvprof = database(tmp_path / "old.sqlite", "CREATE TABLE StringTable (_id_ INT, value TEXT)")
     for read in (import_nsys, recording_in):
