@@ -184,6 +184,8 @@ def send(s, gpus, block, along, fresh):
             elif s.want[page - base] == 0 and other.pages[page] & c.ON_GPU:
                 s.want[page - base] = c.THERE
         hand_over(s, other)
+        # Each GPU that pages go to is charged as one more service of the block: the driver
+        # copies to one after the other.
         bring_asked(other, block, c.C_COHERENCE, along, fresh)
         note_change(other, block)
         settle(other, gpus)
