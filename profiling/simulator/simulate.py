@@ -20,7 +20,13 @@ from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import allocate, discard_pages, free
-from louvain_um.profiling.simulator.driver.gpus import Gpus, hand_over, settle, state_of, together
+from louvain_um.profiling.simulator.driver.gpus import (
+    Gpus,
+    copy_counters,
+    settle,
+    stack_states,
+    state_of,
+)
 from louvain_um.profiling.simulator.driver.launch import run, run_host
 from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
 from louvain_um.profiling.simulator.driver.service import serve_notices
@@ -254,14 +260,14 @@ class Replay:
         check_peer(trace, layout, machine.memory_bytes)
         self.gpus: Gpus | None = None
         if len(sizes) > 1:
-            self.gpus = together(self.states)
+            self.gpus = stack_states(self.states)
             self.states = [state_of.py_func(self.gpus, number) for number in range(len(sizes))]
         self.state = self.states[0]
 
     def turn_to(self, device: int) -> None:
         """Let another GPU work."""
         if self.state is not self.states[device]:
-            hand_over(self.state, self.states[device])
+            copy_counters(self.state, self.states[device])
             self.state = self.states[device]
 
     def on_each(self, act: Callable[..., Any], *ranges: Any) -> None:

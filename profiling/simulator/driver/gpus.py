@@ -41,7 +41,7 @@ class Gpus(NamedTuple):
     marks: NDArray[np.uint64]
 
 
-def together(states: Sequence[State]) -> Gpus:
+def stack_states(states: Sequence[State]) -> Gpus:
     """Return the states of several GPUs as one, with the first one's scratch memory."""
     pages, want = (np.stack([getattr(s, name) for s in states]) for name in ("pages", "want"))
     own = {
@@ -68,14 +68,14 @@ def state_of(gpus, number):
 
 
 @inlined_from_python
-def hand_over(s, other):
+def copy_counters(s, other):
     """Give another GPU the integers of the whole machine, before it works."""
     for column in range(c.BLOCKS, c.COUNTERS):
         other.counters[column] = s.counters[column]
 
 
 @inlined
-def meant_by(advice):
+def gpu_of_advice(advice):
     """Return the GPU that advice names: the first, if it names none."""
     return max(((advice >> c.TARGET) & 15) - 1, 0)
 

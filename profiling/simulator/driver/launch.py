@@ -15,7 +15,7 @@ from louvain_um.profiling.simulator.driver.service import (
     serve_host_among,
 )
 from louvain_um.profiling.simulator.driver.state import compiled, from_python, inlined
-from louvain_um.profiling.simulator.driver.thrashing import PINNED_ON, seen_from
+from louvain_um.profiling.simulator.driver.thrashing import PINNED_ON, relative_to_gpu
 
 EVENT_RESERVE = 1 << 16  # rows that one batch may need
 
@@ -34,19 +34,19 @@ def needed(way):
 
 
 @inlined
-def is_far(bits):
+def is_on_peer(bits):
     """Return whether a page that is mapped over the bus is in another GPU's memory, 0 or 1."""
     return 1 if bits & c.ON_PEER and not bits & c.ON_HOST else 0
 
 
 @compiled
-def count_far(pages):
+def count_on_peer(pages):
     """Return how many of some pages are read in another GPU's memory."""
-    far = 0
+    count = 0
     for bits in pages:
         if bits & c.MAP_REMOTE:
-            far += is_far(bits)
-    return far
+            count += is_on_peer(bits)
+    return count
 
 
 @compiled
@@ -100,7 +100,7 @@ def replay(s, gpus, sums, tracked):
             s.totals[owner, c.T_TOUCHES] += s.queue[entry, c.Q_TOUCHES]
             amount = s.queue[entry, c.Q_AMOUNT]
             place = c.REMOTE if bits & c.MAP_REMOTE else c.LOCAL
-            if gpus is not None and bits & c.MAP_REMOTE and is_far(bits):
+            if gpus is not None and bits & c.MAP_REMOTE and is_on_peer(bits):
                 place = c.FAR
             sums[owner, place, way] += amount
             if threshold and bits & c.MAP_REMOTE:
@@ -211,8 +211,8 @@ def advance(arrays, switches, gpus, sums, rows, cursor):
                     here = (bits >> 4) & 1
                     remote += here
                     if gpus is not None and here:
-                        sums[owner, c.FAR, way] += is_far(bits)
-                        sums[owner, c.REMOTE, way] -= is_far(bits)
+                        sums[owner, c.FAR, way] += is_on_peer(bits)
+                        sums[owner, c.REMOTE, way] -= is_on_peer(bits)
                     if tracked and bits & c.ON_GPU:
                         note_use(blocks, counters, block_of[page], policy)
                     if threshold and here:
@@ -260,9 +260,9 @@ def advance(arrays, switches, gpus, sums, rows, cursor):
         sums[owner, c.LOCAL, way] += amount * (hits - remote)
         sums[owner, c.REMOTE, way] += amount * remote
         if gpus is not None and remote:
-            far = amount * count_far(pages[first[i] + done : page])
-            sums[owner, c.FAR, way] += far
-            sums[owner, c.REMOTE, way] -= far
+            peer = amount * count_on_peer(pages[first[i] + done : page])
+            sums[owner, c.FAR, way] += peer
+            sums[owner, c.REMOTE, way] -= peer
         if page < last:
             done = page - first[i]
         else:
@@ -315,7 +315,7 @@ def run_host(s, gpus, first, length, ways, cursor):
                 if coherent and bits & c.ON_GPUS:
                     pin = 0
                     if s.switches[c.DETECT_THRASHING]:
-                        pin = seen_from(s, s.thrash[page, PINNED_ON])
+                        pin = relative_to_gpu(s, s.thrash[page, PINNED_ON])
                     hit = (
                         choose(
                             c.ON_HOST,

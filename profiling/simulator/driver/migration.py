@@ -18,7 +18,7 @@ from louvain_um.profiling.simulator.driver.thrashing import forget_pages, note_m
 
 
 @inlined
-def come(s, bits):
+def comes_from_host(s, bits):
     """Return whether a page comes from the host, 0 or 1; count it if it comes from another GPU.
 
     A GPU that is reached is closer than the host; from others, pages come by way of the host.
@@ -41,7 +41,7 @@ def duplicated(bits):
 def put_on_gpu(s, block, page, duplicate):
     """Make a page resident on the GPU; return the bytes copied and host copies dropped, 0 or 1."""
     bits = s.pages[page]
-    copied = come(s, bits)
+    copied = comes_from_host(s, bits)
     if not bits & c.ON_GPU:
         s.blocks[block, c.RESIDENT] += 1
     if duplicate and bits & (c.ON_HOST | c.ELSEWHERE):
@@ -69,7 +69,7 @@ def bring_along(s, row, duplicate):
         if want[i] == c.BROUGHT:
             bits = pages[i]
             came += 1 - (bits & c.ON_GPU)
-            coming = come(s, bits)
+            coming = comes_from_host(s, bits)
             if duplicate and bits & (c.ON_HOST | c.ELSEWHERE):
                 pages[i] = duplicated(bits)
             else:

@@ -7,9 +7,9 @@ import numpy as np
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import charge, note_empty
 from louvain_um.profiling.simulator.driver.gpus import (
-    hand_over,
+    copy_counters,
+    gpu_of_advice,
     holder,
-    meant_by,
     nearest,
     number_of,
     settle,
@@ -52,7 +52,7 @@ from louvain_um.profiling.simulator.driver.thrashing import (
     bit_of_gpu,
     hint,
     note_moves,
-    seen_from,
+    relative_to_gpu,
 )
 
 
@@ -127,9 +127,9 @@ def advised(s, gpus, block, page, processor):
     if gpus is not None:
         here = nearest(s, gpus, page, processor)
         if advice & c.PREFERS_OTHER:
-            preferred = bit_of_gpu(meant_by(advice))
+            preferred = bit_of_gpu(gpu_of_advice(advice))
     time = np.int64(now(s))
-    found = seen_from(s, hint(s, block, page, bit_of(s, processor), preferred, time, here))
+    found = relative_to_gpu(s, hint(s, block, page, bit_of(s, processor), preferred, time, here))
     if found == NAP:
         s.totals[s.blocks[block, c.OWNER], c.T_THROTTLING] += 1
         emit(s, c.K_THROTTLING, page, c.PAGE_BYTES, 1, c.C_COHERENCE)
@@ -159,7 +159,7 @@ def destination(s, gpus, block, page, found, choice):
     elif s.pages[page] & choice and advice & c.ACCESSED_BY:
         return c.NOWHERE
     else:
-        number = meant_by(advice)
+        number = gpu_of_advice(advice)
     return c.NOWHERE if gpus.pages[number, page] & c.ON_GPU else number
 
 
@@ -183,13 +183,13 @@ def send(s, gpus, block, along, fresh):
                 s.want[page - base] = 0
             elif s.want[page - base] == 0 and other.pages[page] & c.ON_GPU:
                 s.want[page - base] = c.THERE
-        hand_over(s, other)
+        copy_counters(s, other)
         # Each GPU that pages go to is charged as one more service of the block: the driver
         # copies to one after the other.
         bring_asked(other, block, c.C_COHERENCE, along, fresh)
         note_change(other, block)
         settle(other, gpus)
-        hand_over(other, s)
+        copy_counters(other, s)
         for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
             if s.want[page - base] == c.THERE:
                 s.want[page - base] = 0
@@ -334,7 +334,7 @@ def serve_host_among(s, gpus, block, page, writes):
     if pinned and pinned != c.ON_HOST:
         number = number_of(pinned)
     elif advice & (c.PREFERS_GPU | c.PREFERS_OTHER):
-        number = meant_by(advice)
+        number = gpu_of_advice(advice)
     elif not s.pages[page] & c.ON_GPU and s.pages[page] & c.ELSEWHERE:
         number = holder(s, gpus, page)
     if number == s.switches[c.NUMBER]:
@@ -343,11 +343,11 @@ def serve_host_among(s, gpus, block, page, writes):
         settle(s, gpus)
         return
     other = state_of(gpus, number)
-    hand_over(s, other)
+    copy_counters(s, other)
     serve_host(other, gpus, block, page, writes)
     note_change(other, block)
     settle(other, gpus)
-    hand_over(other, s)
+    copy_counters(other, s)
 
 
 @compiled
@@ -452,7 +452,7 @@ def want_counted(s, block, page, regions, whole):
             continue
         pin = 0
         if s.switches[c.DETECT_THRASHING]:
-            pin = seen_from(s, s.thrash[each, PINNED_ON])
+            pin = relative_to_gpu(s, s.thrash[each, PINNED_ON])
         found = choose(c.ON_GPU, bits, advice_of(row[c.ADVICE]), pin, True, coherent, COUNTERS)
         if found & c.ON_GPU:
             s.want[each - base] = c.FAULTED

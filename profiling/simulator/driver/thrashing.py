@@ -62,7 +62,7 @@ def bit_of(s, processor):
 
 
 @inlined
-def seen_from(s, found):
+def relative_to_gpu(s, found):
     """Return what a processor's bit, or other advice, is to a GPU."""
     if found <= 0 or found == c.ON_HOST:
         return found
