@@ -124,14 +124,17 @@ def job_of(program: str | None, source: Any, options: Options) -> Detection | Al
     usual = Options()
     for field in fields(Options):
         given, default = getattr(options, field.name), getattr(usual, field.name)
-        if field.name not in SHARED and (
-            given is not None if default is None else given != default
-        ):
+        if field.name not in SHARED and _differs(given, default):
             raise OptionError(
                 field.name, given, "omit {option}",
                 problem=f"{program} does not detect communities",
             )  # fmt: skip
     return Algorithm(program, source, options)
+
+
+def _differs(given: Any, default: Any) -> bool:
+    """Return whether an option was given; arrays, which may be, are not compared with None."""
+    return given is not None if default is None else given != default
 
 
 def refuse_ballast(options: Options, chosen: Choice) -> None:
