@@ -37,8 +37,8 @@ Array = NDArray[np.float64]
 
 METHODS = ("louvain", "leiden")
 
-GRAPHS, REACH, RIDGE = 16, 4.0, 0.03
-"""Graphs that others are compared with, twice the square of how far that reaches, and the ridge."""
+GRAPHS, KERNEL_WIDTH, RIDGE = 16, 4.0, 0.03
+"""Graphs that others are compared with, twice the squared length of the kernel, and the ridge."""
 
 SWEEP, LEVEL = 0.15e-3, 0.7e-3
 """Seconds that a sweep and a level take, however small."""
@@ -46,7 +46,7 @@ SWEEP, LEVEL = 0.15e-3, 0.7e-3
 LEAST_OF_ARCS = 0.3
 """Share of a run that its arcs take at least."""
 
-BEYOND = 0.2
+BUDGET_EXPONENT = 0.2
 """Power of the times in core by which ranges widen in budgets, at both ends."""
 
 SPLITS = 8
@@ -208,9 +208,9 @@ def fit(rows: list[Row]) -> Row:
     scale = np.stack([found.mean(0), found.std(0)])
     at = (found - scale[0]) / scale[1]
     graphs = spread_out(at, GRAPHS)
-    near = np.exp(-((at[:, None] - graphs) ** 2).sum(-1) / REACH)
+    near = np.exp(-((at[:, None] - graphs) ** 2).sum(-1) / KERNEL_WIDTH)
     terms = np.hstack([np.ones((len(rows), 1)), at, near])
-    model: Row = {"reach": REACH, "scale": scale.tolist(), "graphs": graphs.tolist()}
+    model: Row = {"kernel_width": KERNEL_WIDTH, "scale": scale.tolist(), "graphs": graphs.tolist()}
     for method in sorted({row["method"] for row in rows}):
         mine = np.array([row["method"] == method for row in rows])
         of = [row for row in rows if row["method"] == method]
@@ -360,7 +360,11 @@ def rounded(value: Any) -> Any:
 
 def as_toml(model: Row) -> str:
     """Return a fit as the machine's data file holds it."""
-    lines = ["[measured_runs]", f"reach = {model['reach']}", f"beyond = {model['beyond']}"]
+    lines = [
+        "[measured_runs]",
+        f"kernel_width = {model['kernel_width']}",
+        f"budget_exponent = {model['budget_exponent']}",
+    ]
     for key in ("scale", "graphs"):
         lines += [f"{key} = [", *(f"    {row}," for row in model[key]), "]"]
     for part in ("unsampled", *METHODS):
@@ -379,7 +383,7 @@ def judge(chosen: argparse.Namespace) -> None:
     record, larger = (json.loads(each.read_text()) for each in (path, chosen.larger))
     rows = known_rows(record, larger)
     of = {method: [row for row in rows if row["method"] == method] for method in METHODS}
-    model = fit(rows) | {"beyond": BEYOND}
+    model = fit(rows) | {"budget_exponent": BUDGET_EXPONENT}
     ranges = {method: ends(left_out(mine)) for method, mine in of.items()}
     for part, (low, high) in (ranges | {"unsampled": ends(by_size(rows))}).items():
         model[part] = model.get(part, {}) | {"low": low, "high": high}
@@ -391,7 +395,7 @@ def judge(chosen: argparse.Namespace) -> None:
         for budget in dict.fromkeys(row["budget"] for row in planned):
             some = [row for row in planned if row["budget"] == budget]
             ratios = np.array([row["ratio"] for row in some])
-            more = np.array([max(row["times"], 1.0) ** BEYOND for row in some])
+            more = np.array([max(row["times"], 1.0) ** BUDGET_EXPONENT for row in some])
             inside = (low * ratios <= more) & (high * ratios * more >= 1)
             record["budgets"].append({
                 "method": method, "budget": budget or "in core", "runs": len(some),

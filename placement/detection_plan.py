@@ -24,7 +24,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
 from louvain_um.placement.model.forecast import OUTSIDE, StageForecast, corrected, forecast
-from louvain_um.placement.model.measured_runs import Basis, TimeRange, longer_than_kind, time_range
+from louvain_um.placement.model.measured_runs import Basis, TimeRange, relative_time, time_range
 from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.workload import (
     ONE_RUN,
@@ -78,7 +78,7 @@ class Plan:
     request: Request
     planning_seconds: float = 0.0
     course: SearchCourse = ONE_RUN
-    longer: float | None = None
+    relative_time: float | None = None
     """Time of graphs like this one, relative to its kind's; None if it was not sampled."""
 
     def __repr__(self) -> str:
@@ -127,21 +127,21 @@ class Plan:
     @property
     def expected(self) -> StageForecast:
         """Seconds by stage and cause."""
-        return self._taking(self._one)
+        return self._of_search(self._one_run)
 
     @property
-    def _one(self) -> StageForecast:
+    def _one_run(self) -> StageForecast:
         """The forecast of one run with the default options."""
-        return self._as_long(self.choice.expected)
+        return self._scaled_to_samples(self.choice.expected)
 
-    def _as_long(self, of_kind: StageForecast) -> StageForecast:
+    def _scaled_to_samples(self, of_kind: StageForecast) -> StageForecast:
         """Return the forecast of a graph's kind, scaled to the time of graphs like this one."""
-        if self.longer is None:
+        if self.relative_time is None:
             return of_kind
-        every = dict.fromkeys(STAGES, self.longer)
+        every = dict.fromkeys(STAGES, self.relative_time)
         return of_kind.scaled(every | dict.fromkeys(OUTSIDE, 1.0))
 
-    def _taking(self, one: StageForecast, cycles: int | None = None) -> StageForecast:
+    def _of_search(self, one: StageForecast, cycles: int | None = None) -> StageForecast:
         """Return the forecast of a search whose runs with the default cycles are one like this."""
         if self.course == ONE_RUN:
             return one
@@ -200,12 +200,12 @@ class Plan:
     @property
     def seconds_in_core(self) -> float:
         """Predicted seconds with everything in plain device memory, fit or not."""
-        return self._taking(self._in_core).seconds
+        return self._of_search(self._in_core).seconds
 
     @property
     def _in_core(self) -> StageForecast:
         """The forecast of one run with the default options in core."""
-        return self._as_long(StageForecast(core=self.work.core))
+        return self._scaled_to_samples(StageForecast(core=self.work.core))
 
     @property
     def stage_seconds(self) -> dict[Stage, float]:
@@ -341,16 +341,16 @@ class Plan:
         """What the predicted seconds follow from."""
         if self.work.corrected:
             return "sweeps"
-        return "size" if self.longer is None else "samples"
+        return "size" if self.relative_time is None else "samples"
 
     @cached_property
     def seconds_range(self) -> TimeRange:
         """Seconds of the algorithm: low, expected, high."""
-        one = self._one
+        one = self._one_run
         found = time_range(one.seconds, self._in_core.seconds, self.work.method, self._basis)
         if self.course != ONE_RUN:
             cycles = UNTIL_NOTHING if self.course.cycles == -1 else (None, None, None)
-            times = [self._taking(one, each).seconds / one.seconds for each in cycles]
+            times = [self._of_search(one, each).seconds / one.seconds for each in cycles]
             times[::2] = (
                 time * end for time, end in zip(times[::2], self.course.ends, strict=True)
             )
@@ -399,7 +399,7 @@ class Plan:
     @property
     def runs(self) -> float:
         """The time, relative to that of one run with the default options."""
-        return self.expected.seconds / self._one.seconds
+        return self.expected.seconds / self._one_run.seconds
 
     @property
     def verdict(self) -> str:
@@ -454,7 +454,7 @@ class Plan:
             limit=self.limit if self.in_pages else None,
         )
         choice = replace(self.choice, expected=expected)
-        updated = replace(self, work=work, choice=choice, longer=None)
+        updated = replace(self, work=work, choice=choice, relative_time=None)
         done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
         left = _left_seconds(updated, done)
         fixed = not choosing or self.request.policy.name != AUTO.name
@@ -643,7 +643,7 @@ def make_plan(
     )
     facts = facts or Facts()
     work = work_for(default.arrays, machine, facts)
-    return replace(plan_for(request, work, default), longer=longer_than_kind(work, facts))
+    return replace(plan_for(request, work, default), relative_time=relative_time(work, facts))
 
 
 def _refuse_of_others(policy: Policy) -> None:

@@ -57,7 +57,9 @@ def expected_seconds(
     """
     at = [(x - mean) / spread for x, mean, spread in zip(found, *fitted["scale"], strict=True)]
     near = [
-        math.exp(-sum((x - y) ** 2 for x, y in zip(at, graph, strict=True)) / fitted["reach"])
+        math.exp(
+            -sum((x - y) ** 2 for x, y in zip(at, graph, strict=True)) / fitted["kernel_width"]
+        )
         for graph in fitted["graphs"]
     ]
 
@@ -68,7 +70,7 @@ def expected_seconds(
     return arcs * interpolated(**of["arcs"]) + interpolated(**of["steps"])
 
 
-def longer_than_kind(work: Workload, facts: Facts) -> float | None:
+def relative_time(work: Workload, facts: Facts) -> float | None:
     """Return the time in core of graphs like one, relative to its kind's; None if not sampled.
 
     Rates of other machines scale both alike.
@@ -103,5 +105,5 @@ def time_range(expected: float, in_core: float, method: str, basis: Basis) -> Ti
         of = MEASURED["corrected"][method]
         return TimeRange(of["low"] * expected, expected, of["high"] * expected)
     of = MEASURED[method] if basis == "samples" else MEASURED["unsampled"]
-    more = max(expected / in_core, 1.0) ** MEASURED["beyond"] if in_core else 1.0
+    more = max(expected / in_core, 1.0) ** MEASURED["budget_exponent"] if in_core else 1.0
     return TimeRange(of["low"] / more * expected, expected, of["high"] * more * expected)

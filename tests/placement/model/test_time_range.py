@@ -42,7 +42,7 @@ def test_a_range_is_of_what_is_expected_of_graphs_like_it(graph, method, budget)
 def test_the_range_of_a_small_graph_holds_what_is_planned(n):
     path = lu.Graph.from_edges(np.arange(n - 1), np.arange(1, n), n_vertices=n)
     plan = lu.plan(path, machine="h200")
-    assert plan.longer is None
+    assert plan.relative_time is None
     assert plan.seconds in plan.seconds_range
 
 
@@ -85,7 +85,7 @@ def test_samples_change_what_is_expected_but_no_decision(graph):
 
 def test_a_measured_sweep_counts_more_than_graphs_like_it(graph):
     found = lu.plan(graph, device_budget="30%", machine="h200")
-    unsampled = replace(found, longer=None)
+    unsampled = replace(found, relative_time=None)
     assert found.seconds != unsampled.seconds
     visited = [4 * graph.n_arcs]
     again = found.corrected(visited, 0.1)
@@ -107,7 +107,7 @@ def test_ranges_after_the_first_sweeps_are_those_of_recorded_runs(method):
 def test_another_machine_takes_as_much_longer_as_its_rates_say(graph):
     slow = replace(H200, device_random_rate=H200.device_random_rate / 4)
     there, here = lu.plan(graph, machine=slow), lu.plan(graph, machine="h200")
-    assert there.longer == here.longer
+    assert there.relative_time == here.relative_time
     assert here.seconds < there.seconds < 4 * here.seconds
 
 
