@@ -118,7 +118,13 @@ def write_labels(
     known = columns(found, hierarchy=hierarchy)
     n = len(next(iter(known.values())))
     for title, values in (more or {}).items():
-        known[str(title)] = _further(values, f"column {title}", n)
+        name = str(title)
+        if name in {"", "vertex", *known} or not name.isprintable() or {*name} & {*',"\\'}:
+            raise GraphError(
+                f"no column can be named {name!r}; choose a name of its own without commas, quotes "
+                "and control characters"
+            )
+        known[name] = _further(values, f"column {name}", n)
     table = named(known, named_by)
     write_table(path, table, _about(found), force=force, safe_csv=safe_csv)
 

@@ -469,6 +469,9 @@ def test_further_columns_may_be_text(tmp_path, suffix):
     assert read_labels(path).communities.tolist() == [0, 0, 1]
     with pytest.raises(GraphError, match="column side must have one value for each vertex"):
         write_labels([0, 0, 1], path, more={"side": ["a"]}, force=True)
+    for title in ("", "vertex", "community", "a,b", 'a"b', "a\nb"):
+        with pytest.raises(GraphError, match="no column can be named"):
+            write_labels([0, 0, 1], path, more={title: ["a", "b", "c"]}, force=True)
 
 
 FURTHER = {
