@@ -158,6 +158,7 @@ GOES_OUTSIDE = {
     "louvain_um.distributed.files.edge_pieces": {"fsspec"},
     "louvain_um.distributed.files.part_folder": {"fsspec"},
     "louvain_um.distributed.partition": {"pickle"},
+    "louvain_um.formats.cells": {"fcntl", "subprocess"},
     "louvain_um.gpu.runtime.device": {"ctypes"},
     "louvain_um.placement.machine.calibrate": {"ctypes"},
     "louvain_um.placement.machine.profiles": {"ctypes"},

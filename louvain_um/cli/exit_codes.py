@@ -259,20 +259,6 @@ class Handler:
             if number is not None and signal.getsignal(number) is self:
                 signal.signal(number, signal.SIG_DFL)
 
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Let signals end the process at once inside code that may never return to Python."""
-        there = threading.current_thread() is threading.main_thread()
-        numbers = [getattr(signal, name) for name in WORDS if there and hasattr(signal, name)]
-        mine = [number for number in numbers if signal.getsignal(number) is self]
-        for number in mine:
-            signal.signal(number, signal.SIG_DFL)
-        try:
-            yield
-        finally:
-            for number in mine:
-                signal.signal(number, self)
-
     def __call__(self, number: int, _: FrameType | None) -> None:
         """Raise a signal as an exception."""
         if interrupts.wait(lambda: self(number, None)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -216,13 +215,10 @@ class Reading:
         from louvain_um.cli import import_numba
 
         import_numba()
-        from louvain_um.cli.exit_codes import handler
         from louvain_um.errors import GraphWarning
         from louvain_um.formats.reading import read
 
-        cells = self.format == "anndata" or name.lower().endswith(".h5ad")
-        # Damaged files can keep HDF5's library busy for ever.
-        with warnings.catch_warnings(), handler.aside() if cells else nullcontext():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphWarning)
             return read(name, self.format, self.options())
 

@@ -1,4 +1,4 @@
-"""Parquet, Feather and JSON lines: tables of edges, through pyarrow; and AnnData's files."""
+"""Parquet, Feather and JSON lines: tables of edges, through pyarrow."""
 
 from __future__ import annotations
 
@@ -155,19 +155,6 @@ def _nesting(data: bytes) -> int:
     bare = np.frombuffer(STRING.sub(b"", data), np.uint8)
     brackets = bare[np.isin(bare, [*b"{}[]"])]
     return int(np.cumsum(np.where(np.isin(brackets, [*b"{["]), 1, -1)).max(initial=0))
-
-
-def read_anndata(file: GraphFile, options: ReadOptions) -> Graph:
-    """Read the neighbours of cells from an ``.h5ad`` file."""
-    from louvain_um.formats.neighbours import from_anndata
-
-    try:
-        anndata = require("anndata", file.name)
-    except GraphFormatError:
-        raise file.error("this format needs anndata: pip install anndata") from None
-    return checked(
-        file, lambda: from_anndata(anndata.read_h5ad(file.name), options), "a valid .h5ad file"
-    )
 
 
 def checked(file: GraphFile, build: Callable[[], Graph], what: str) -> Graph:

@@ -42,7 +42,7 @@ READERS = {
     "parquet": "arrow:read",
     "feather": "arrow:read_feather",
     "jsonl": "arrow:read_json_lines",
-    "anndata": "arrow:read_anndata",
+    "anndata": "cells:read",
 }
 """Format → ``module:function`` that reads it."""
 

@@ -270,6 +270,10 @@ class GraphFile:
         packed = stream.seek(0, io.SEEK_END)
         with zipfile.ZipFile(stream) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
+        self.check_unpacked(unpacked, packed)
+
+    def check_unpacked(self, unpacked: int, packed: int) -> None:
+        """Raise an error for far more unpacked bytes than packed ones."""
         if unpacked > max(FREE_BYTES, MOST_UNPACKED * packed) and not self.trusted:
             raise self.error(f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}")
 
@@ -286,8 +290,7 @@ class GraphFile:
 
     def check_rows(self, rows: int, packed: int) -> None:
         """Raise an error for a table of more rows than its file or memory can hold."""
-        if not self.trusted and 8 * rows > max(FREE_BYTES, MOST_UNPACKED * packed):
-            raise self.error(f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}")
+        self.check_unpacked(8 * rows, packed)
         check_host_memory(16 * rows, f"a table of {rows:,} edges", "use a machine with more memory")
 
     def seekable(self) -> BinaryIO:

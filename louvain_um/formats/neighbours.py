@@ -30,11 +30,16 @@ def without_rounding(matrix: Any, tolerance: float = ROUNDING) -> Any:
     return (matrix + matrix.T) / 2
 
 
+def key_of(options: ReadOptions) -> str:
+    """Return the key in `obsp` of the neighbours that options choose."""
+    return "connectivities" if options.weight is None else str(options.weight)
+
+
 def from_anndata(data: Any, options: ReadOptions) -> Graph:
     """Build a graph from the neighbours of the cells of an AnnData, named by `obs_names`."""
     from scipy.sparse import csr_array
 
-    key = "connectivities" if options.weight is None else str(options.weight)
+    key = key_of(options)
     known = ", ".join(map(repr, data.obsp)) or "nothing"
     if key not in data.obsp:
         raise GraphError(

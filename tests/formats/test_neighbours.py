@@ -37,6 +37,38 @@ def test_cells_of_anndata(tmp_path):
         as_graph(cells)
 
 
+def test_hostile_files_of_cells_are_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    cells(csr_array(np.ones((3, 3)))).write_h5ad(tmp_path / "whole.h5ad")
+
+    def refused(change, message, **options):
+        copy = tmp_path / "copy.h5ad"
+        copy.write_bytes((tmp_path / "whole.h5ad").read_bytes())
+        with h5py.File(copy, "a") as file:
+            change(file)
+        with pytest.raises(lu.LouvainUmError, match=message):
+            read_graph(copy, **options)
+
+    def zeros(file):
+        layer = file.create_dataset("layers/x", (3, 10**13), "f4", chunks=(3, 10**6))
+        layer.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+
+    def names_of_another(file):
+        del file["obs/_index"]
+        file.create_dataset("obs/_index", (3,), "S1", external=[(__file__, 0, 3)])
+
+    def graph_of_another(file):
+        del file["obsp"]
+        file["obsp"] = h5py.ExternalLink(str(tmp_path / "whole.h5ad"), "/obsp")
+
+    refused(zeros, "unpacks to more than 200 times")
+    refused(zeros, "memory", trusted=True)
+    refused(names_of_another, "data from other files")
+    refused(graph_of_another, "data from other files")
+    refused(lambda file: file["obsp/connectivities/indices"].write_direct(np.full(9, -7, "i4")),
+            "damaged")  # fmt: skip
+
+
 def test_communities_of_cells_are_written_as_scanpy_does(tmp_path):
     """A categorical in the order of numbers, and the parameters; nothing without a key."""
     found = cells(lu.generators.planted(600, blocks=12, degree_out=2, seed=3).graph.to_scipy())

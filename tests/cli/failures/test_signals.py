@@ -12,6 +12,8 @@ from louvain_um import api, cli
 from louvain_um.cli import exit_codes
 from louvain_um.cli.exit_codes import Interruption, handler
 from louvain_um.core import interrupts
+from louvain_um.errors import GraphFormatError
+from louvain_um.formats import read_graph
 from tests.cli.failures.processes import start, wait_for_handlers
 from tests.paths import ROOT
 
@@ -230,24 +232,60 @@ def test_an_interrupt_between_imports_and_the_first_line_is_one_line():
     assert (done.returncode, done.stderr) == (130, "louvain-um: interrupted\n")
 
 
-HANGS = """import ctypes
-lib, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(256)
-def read_h5ad(name):
-    print("here", flush=True)
+FAKES = {
+    "anndata.py": "",
+    "h5py.py": """import ctypes, os
+def File(name, mode):
+    with open("pid", "w") as file:
+        file.write(f"{os.getpid()}\\n")
+    lib, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(256)
     lib.pthread_mutex_lock(lock), lib.pthread_mutex_lock(lock)
-"""
+""",
+}
+"""A library that holds Python's lock for ever."""
+
+IN_PYTHON = "import louvain_um; louvain_um.read_graph('x.h5ad')"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_library_that_never_returns_is_left(tmp_path, number):
-    (tmp_path / "anndata.py").write_text(HANGS)
-    (tmp_path / "x.h5ad").write_text("cells")
-    command = [sys.executable, "-m", "louvain_um", "detect", "x.h5ad"]
+def ended(pid):
+    """Return whether a process ends within some seconds."""
+    end = time.monotonic() + 20
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < end:
+        time.sleep(0.02)
+    return not os.path.exists(f"/proc/{pid}")
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "code", "last"),
+    [
+        (["-m", "louvain_um", "detect", "x.h5ad"], "SIGINT", 130, "louvain-um: interrupted"),
+        (["-m", "louvain_um", "detect", "x.h5ad"], "SIGTERM", 143, "louvain-um: terminated"),
+        (["-c", IN_PYTHON], "SIGINT", -signal.SIGINT, "KeyboardInterrupt"),
+        (["-c", IN_PYTHON], "SIGKILL", -signal.SIGKILL, ""),
+    ],
+)
+def test_a_library_that_never_returns_is_left(tmp_path, words, number, code, last):
+    for name, text in {**FAKES, "x.h5ad": "cells"}.items():
+        (tmp_path / name).write_text(text)
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE) as run:
-        try:
-            assert run.stdout.readline() == b"here\n"
-            run.send_signal(number)
-            assert run.wait(20) == -number
-        finally:
-            run.kill()
+    run = subprocess.Popen(
+        [sys.executable, *words], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    pid, end = tmp_path / "pid", time.monotonic() + 60
+    while not (pid.exists() and pid.read_text().endswith("\n")) and time.monotonic() < end:
+        time.sleep(0.02)
+    run.send_signal(getattr(signal, number))
+    try:
+        _, err = run.communicate(timeout=20)
+        assert (run.returncode, err.strip().rpartition("\n")[2]) == (code, last)
+        assert ended(int(pid.read_text()))
+    finally:
+        run.kill()
+
+
+def test_a_library_that_ends_its_process_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "anndata.py").write_text("import os; os.abort()")
+    (tmp_path / "x.h5ad").write_text("cells")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(GraphFormatError, match=f"ended with code -{int(signal.SIGABRT)}"):
+        read_graph(tmp_path / "x.h5ad")
