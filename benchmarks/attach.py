@@ -30,10 +30,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from common import HERE, kept, machine, save
 
+from louvain_um.core.ledger import Group
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
@@ -61,11 +62,16 @@ def hand_made(sites: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield f"{largest}, others {others}", text
 
 
-def of_thesis(sites: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the thesis's ten policies of its program as TOML: groups stand in its source."""
+def thesis_groups() -> dict[str, Group]:
+    """Return the group of each call site of the thesis's program, which stands in its source."""
     lines = (HERE / "programs" / "rundemanen.cu").read_text().splitlines()
-    group = {f"rundemanen.cu:{number}": found[1] for number, line in enumerate(lines, 1)
-             if (found := re.search(r"NEW\(.*, (\w+)\);", line))}  # fmt: skip
+    return {f"rundemanen.cu:{number}": cast(Group, found[1]) for number, line in enumerate(lines, 1)
+            if (found := re.search(r"NEW\(.*, (\w+)\);", line))}  # fmt: skip
+
+
+def of_thesis(sites: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the thesis's ten policies of its program as TOML."""
+    group = thesis_groups()
     for name in ("base", *(f"adv{k}" for k in range(1, 10))):
         policy = find_policy(name)
         rows = {site: policy.placements[group[site]] for site in sites if site in group}

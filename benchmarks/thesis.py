@@ -1,31 +1,49 @@
 """Does the simulator rank policies as Dinçer's thesis measured them?
 
     python benchmarks/thesis.py [--scale 0.125] [--large-scale 0.03125] [-o thesis.json]
+    python benchmarks/thesis.py --parts program accesses [--scale 0.125]    # on a GPU
+    python benchmarks/thesis.py --parts model [--scale 0.125] -o benchmarks/results/thesis_h200.json
 
 Table 4.6 from replayed stand-ins of its graphs, next to the published numbers (`study`), the
 graphs that do not fit 8 GB (Table 4.7, Figure 4.23), each under every policy at its published
 oversubscription (`large`), on models of the thesis's two machines, and the gains of two graphs up
-to their full size (`sizes`). All figures are modelled. Pages and blocks keep their size although
+to their full size (`sizes`). These figures are modelled. Pages and blocks keep their size although
 the graphs are smaller.
+
+The other parts need no oversubscription. `program` runs the thesis's program, as CUDA in managed
+memory, on the stand-ins under every policy, and with all arrays in device memory. Seconds are those
+of the fastest of `--repeat` runs in one process, from the loaded graph to the last level; the host
+has written the graph, which `base` then migrates. `accesses` counts its accesses by `attach
+--trace`, on stand-ins of half the scale. `model` replays these stand-ins on a model of the
+GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
+import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from common import machine, save
+import numpy as np
+from attach import ATTACH, compiled, thesis_groups
+from common import kept, machine, save
 
+from louvain_um.graph.graph import Graph
 from louvain_um.placement.machine.profiles import load_machine
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.profiling import load
 from louvain_um.profiling.access.recorded_plans import peak_of
 from louvain_um.profiling.sweep.points import parse_policies
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.results import gains
 from louvain_um.profiling.sweep.run import Settings, sweep
-from louvain_um.profiling.thesis.published import GAINS, NON_FITTING
+from louvain_um.profiling.thesis.published import GAINS, GROUPS, NON_FITTING
 from louvain_um.profiling.thesis.stand_ins import (
     ABOUT,
     GRAPHS,
@@ -34,6 +52,7 @@ from louvain_um.profiling.thesis.stand_ins import (
     NON_FITTING_GRAPHS,
     RATES,
     SCALE,
+    StandIn,
     stand_in,
 )
 
@@ -117,16 +136,142 @@ def sizes() -> list[dict[str, Any]]:
     return rows
 
 
+LEVEL = re.compile(r"level .* (\d+) iterations, modularity (.*)")
+
+
+def host_groups(policy: str) -> str:
+    """Return the groups that a policy leaves on the host, as the program takes them."""
+    placed = find_policy(policy).placements
+    return ",".join(g for g in GROUPS if str(placed[g]) == "host_mapped") or "managed"
+
+
+def written(graph: Graph, weighted: bool, folder: str) -> str:
+    """Write a graph as the program reads it; return the file's path."""
+    path = Path(folder, "graph")
+    with path.open("wb") as file:
+        np.array([graph.n_vertices, graph.n_arcs, weighted], np.int32).tofile(file)
+        graph.offsets.astype(np.int32).tofile(file)
+        graph.targets.astype(np.int32).tofile(file)
+    return str(path)
+
+
+def measured(
+    standing: StandIn, scale: float, repeat: int, program: str, folder: str
+) -> dict[str, Any]:
+    """Return a graph's row: seconds of the program by policy, peaks by group, and its levels."""
+    since, graph = time.perf_counter(), standing.make(scale)
+    file = written(graph, standing.weighted, folder)
+    made = time.perf_counter() - since
+    placements = {"device": "device"} | {name: host_groups(name) for name in ("base", *GAINS)}
+    asked = list(placements.values()) * repeat
+    # The first run also loads the kernels.
+    done = subprocess.run(
+        [program, file, "device", *asked], capture_output=True, text=True, check=True
+    )
+    runs = [json.loads(line) for line in done.stderr.splitlines()][1:]
+    by_placement: dict[str, list[float]] = {}
+    for run in runs:
+        by_placement.setdefault(run["placement"], []).append(run["seconds"])
+    *printed, error = done.stdout.splitlines()
+    levels = [LEVEL.fullmatch(line) for line in printed]
+    n_levels = len(printed) // (len(runs) + 1)
+    if error != "no error" or not all(levels):
+        raise SystemExit(f"{standing.name}: {done.stdout[-400:]}")
+    return {
+        "graph": standing.name, "scale": scale, "vertices": graph.n_vertices,
+        "arcs": graph.n_arcs, "runs": repeat,
+        "seconds": {name: min(by_placement[where]) for name, where in placements.items()},
+        "slowest": {name: max(by_placement[where]) for name, where in placements.items()},
+        "iterations": [int(level[1]) for level in levels[:n_levels] if level],
+        "modularity": float(levels[n_levels - 1][2]) if levels[n_levels - 1] else None,
+        "alike": len(set(map(tuple, np.reshape(printed, (-1, n_levels))))) == 1,
+        "peak_bytes": {group: runs[0][group] for group in GROUPS},
+        "whole_seconds": time.perf_counter() - since, "made_seconds": made,
+    }  # fmt: skip
+
+
+def counted(standing: StandIn, scale: float, program: str, folder: str) -> dict[str, Any]:
+    """Return a graph's row of traced accesses by group, and those of small arrays."""
+    since, graph = time.perf_counter(), standing.make(scale)
+    session = Path(folder, "session.npz")
+    file = written(graph, standing.weighted, folder)
+    command = [*ATTACH, "--trace", "-o", str(session), "--", program, file]
+    subprocess.run(command, check=True, capture_output=True)
+    found = load(session)
+    about, groups = found.metadata["about_sources"]["tracer"], thesis_groups()
+    site = {life.name: life.group for life in found.lifetimes}
+    accesses = dict.fromkeys(GROUPS, 0)
+    for name, uses in about["accesses"].items():
+        if site[name] in groups:
+            accesses[groups[site[name]]] += int(sum(uses))
+    return {
+        "graph": standing.name, "scale": scale, "arcs": graph.n_arcs, "accesses": accesses,
+        "elsewhere": sum(about["elsewhere"]), "tracer": found.metadata["sources"]["tracer"],
+        "notes": list(found.notes), "whole_seconds": time.perf_counter() - since,
+    }  # fmt: skip
+
+
+def modelled(standing: StandIn, scale: float, gpu: str) -> dict[str, Any]:
+    """Return a graph's row of modelled seconds by policy where all fits."""
+    trace, profile = standing.subject(scale).record(), load_machine(gpu)
+    points = {name: Point(graph=standing.name, policy=name, oversubscription=0, gpu=gpu)
+              for name in ("base", *GAINS)}  # fmt: skip
+    known: FinishedReplays = {}
+    seconds = {name: replay(trace, point, profile, known=known)[0]["seconds"]
+               for name, point in points.items()}  # fmt: skip
+    return {"graph": standing.name, "scale": scale, "seconds": seconds}
+
+
+def in_core(part: str, scale: float, repeat: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a part, smaller graphs first."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = "" if part == "model" else compiled("rundemanen", Path(folder))
+        for standing in sorted(GRAPHS, key=lambda each: each.arcs):
+            if part == "program":
+                row = measured(standing, scale, repeat, program, folder)
+            elif part == "accesses":
+                row = counted(standing, scale / 2, program, folder)
+            else:
+                row = modelled(standing, scale, "h200")
+            print(json.dumps(row), flush=True)
+            yield row
+
+
+def mean_gains(record: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return, of each part that has seconds, the mean gain over base by policy."""
+    return {
+        part: {
+            policy: float(np.mean([row["seconds"]["base"] / row["seconds"][policy]
+                                   for row in record[part]]))
+            for policy in GAINS
+        }
+        for part in ("program", "model") if record.get(part)
+    }  # fmt: skip
+
+
 def main() -> None:
-    """Replay, and save."""
+    """Replay or run, and save."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--scale", type=float, default=SCALE)
+    parser.add_argument("--parts", nargs="+", choices=("program", "accesses", "model"))
+    parser.add_argument("--scale", type=float)
     parser.add_argument("--large-scale", type=float, default=SCALE * LARGE_SCALE)
+    parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path)
     asked = parser.parse_args()
+    if asked.parts:
+        record = kept("thesis", asked.output, "cuda")
+        if asked.parts != ["model"]:
+            record["machine"] = machine()
+        for part in asked.parts:
+            record[part] = []
+            for row in in_core(part, asked.scale or SCALE, asked.repeat):
+                record[part].append(row)
+                record["gains"] = mean_gains(record)
+                save("thesis", record, asked.output, device="cuda")
+        return
     record = {"machine": machine(), "evidence": "modelled", "about": list(ABOUT)}
-    record |= {"study": study(asked.scale), "large": large(asked.large_scale), "sizes": sizes()}
-    print(save("thesis", record, asked.output))
+    record |= {"study": study(asked.scale or SCALE), "large": large(asked.large_scale)}
+    print(save("thesis", record | {"sizes": sizes()}, asked.output))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,33 @@
 // Louvain as Rundemanen's program has it, after Dinçer's description (thesis, chapter 3): arrays in
-// managed memory, vertices by degree, communities by size. Weights are integers, so each run prints
-// the same. A graph with communities and hubs is made here. Argument: log2 of the vertices.
+// managed memory, vertices by degree, communities by size. All weights are 1, so each run prints
+// the same. Arguments: log2 of the vertices of a graph with communities and hubs, which is made
+// here, or a file (vertices, arcs and whether weights are stored, then offsets and targets, all
+// int32); then where arrays go, a run for each: "managed", "device", or the groups that prefer the
+// host and that the GPU maps, such as "graph,scratch". Seconds and peak bytes go to stderr.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 constexpr int THREADS = 128, TABLED_VERTICES = 90, TABLED_COMMUNITIES = 150, CHUNKS = 4096;
+constexpr double LEAST_GAIN = 0.000001, LEAST_GAIN_OF_AN_ITERATION = 0.01;
 struct HashItem {
     int community;
     float weight;
 };
 struct Graph {
     int n, arcs, *indices, *links;
-    float* weights;
+    float* weights;  // null where all are 1
+    __device__ float weight(int arc) const { return weights ? weights[arc] : 1.0f; }
+};
+struct Input {
+    int n, arcs, weighted;
+    std::vector<int> indices, links;
 };
 struct Tables {
     HashItem* items;
@@ -35,8 +48,51 @@ T value(const T* at) {
     cudaMemcpy(&found, at, sizeof found, cudaMemcpyDefault);
     return found;
 }
-// The group of each array is the thesis's (§3.2.4); `attach.py` reads it here.
-#define NEW(array, count, group) cudaMallocManaged(&array, ((size_t)(count) + 1) * sizeof *array)
+std::string placement;
+struct Block {
+    size_t bytes;
+    std::string group;
+};
+std::map<void*, Block> alive;
+std::map<std::string, size_t> held, peaks;
+// Gives an array a group, and the advice of that group.
+void place(void* array, size_t bytes, const std::string& group) {
+    held[alive[array].group] -= alive[array].bytes;
+    alive[array] = {bytes, group};
+    peaks[group] = std::max(peaks[group], held[group] += bytes);
+    if (placement.find(group) == std::string::npos) return;
+    const cudaMemLocation host{cudaMemLocationTypeHost, 0}, gpu{cudaMemLocationTypeDevice, 0};
+    cudaMemAdvise(array, bytes, cudaMemAdviseSetPreferredLocation, host);
+    cudaMemAdvise(array, bytes, cudaMemAdviseSetAccessedBy, gpu);
+}
+// An array of the next graph becomes one of the graph; advised ones go to the host (§3.2.2).
+void swap_in(void* array) {
+    place(array, alive[array].bytes, "graph");
+    if (placement.find("graph") != std::string::npos)
+        cudaMemPrefetchAsync(array, alive[array].bytes, {cudaMemLocationTypeHost, 0}, 0, 0);
+}
+void drop(std::initializer_list<void*> arrays) {
+    for (void* array : arrays) {
+        if (!alive.count(array)) continue;
+        held[alive[array].group] -= alive[array].bytes;
+        alive.erase(array);
+        cudaFree(array);
+    }
+}
+// The host writes managed memory itself.
+template <class T>
+void put(const std::vector<T>& from, T* to) {
+    const size_t bytes = from.size() * sizeof *to;
+    if (placement == "device") cudaMemcpy(to, from.data(), bytes, cudaMemcpyDefault);
+    else std::copy(from.begin(), from.end(), to);
+}
+// The group of each array is the thesis's (§3.2.4); benchmarks read it here.
+#define NEW(array, count, group)                                        \
+    [&, bytes = ((size_t)(count) + 1) * sizeof *array] {                \
+        placement == "device" ? cudaMalloc(&array, bytes)               \
+                              : cudaMallocManaged(&array, bytes);       \
+        place(array, bytes, #group);                                    \
+    }()
 #define EACH(i, n) \
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += gridDim.x * blockDim.x)
 
@@ -154,7 +210,7 @@ __global__ void move(const int* listed, int count, Graph g, const int* n2c, cons
         if (lane == 0) bests[team] = ranked(-share * (tot[own] - degree), ~0u);
         meet<LANES>();
         for (int j = begin + lane; j < end; j += LANES)
-            if (g.links[j] != v) add(table, slots, n2c[g.links[j]], g.weights[j]);
+            if (g.links[j] != v) add(table, slots, n2c[g.links[j]], g.weight(j));
         meet<LANES>();
         for (int s = lane; s < slots; s += LANES) {
             const int c = table[s].community;
@@ -183,7 +239,7 @@ __global__ void initialize(Graph g, int* sizesOfNhoods, float* wDegs, int* n2c, 
                            float* tot, float* tot_new, int* cardinality, int* cardinality_new) {
     EACH(v, g.n) {
         float degree = 0;
-        for (int j = g.indices[v]; j < g.indices[v + 1]; j++) degree += g.weights[j];
+        for (int j = g.indices[v]; j < g.indices[v + 1]; j++) degree += g.weight(j);
         sizesOfNhoods[v] = g.indices[v + 1] - g.indices[v], wDegs[v] = tot[v] = tot_new[v] = degree;
         n2c[v] = n2c_new[v] = v, cardinality[v] = cardinality_new[v] = 1;
     }
@@ -192,7 +248,7 @@ __global__ void inside(Graph g, const int* n2c, float* in) {
     EACH(v, g.n) {
         float sum = 0;
         for (int j = g.indices[v]; j < g.indices[v + 1]; j++)
-            if (n2c[g.links[j]] == n2c[v]) sum += g.weights[j];
+            if (n2c[g.links[j]] == n2c[v]) sum += g.weight(j);
         if (sum > 0) atomicAdd(in + n2c[v], sum);
     }
 }
@@ -252,7 +308,7 @@ __global__ void aggregate(const int* listed, int count, Graph g, const int* n2c,
         for (int k = super_node_ptrs[c]; k < super_node_ptrs[c + 1]; k++) {
             const int v = comm_nodes[k];
             for (int j = g.indices[v] + lane; j < g.indices[v + 1]; j += LANES)
-                add(table, slots, n2c_new[n2c[g.links[j]]], g.weights[j]);
+                add(table, slots, n2c_new[n2c[g.links[j]]], g.weight(j));
         }
         meet<LANES>();
         for (int s = lane; s < slots; s += LANES)
@@ -283,11 +339,12 @@ int table_begins(const int* listed, int count, int most, const int* arcs,
     return begins.back();
 }
 
-int main(int argc, char** argv) {
-    const int scale = argc > 1 ? atoi(argv[1]) : 20, n = 1 << scale, edges = 8 * n;
+Input made(int scale) {
+    const int n = 1 << scale, edges = 8 * n;
+    Input made{n, 2 * edges, 1, std::vector<int>(n + 1, 0), std::vector<int>(2 * edges)};
     unsigned state = 1;
     auto drawn = [&] { return (state = state * 1664525u + 1013904223u) >> 8; };
-    std::vector<int> u(edges), v(edges), degrees(n + 1, 0), primes{2};
+    std::vector<int> u(edges), v(edges), degrees(n, 0);
     for (int e = 0; e < edges; e++) {
         // One in four leaves its community, most often for a small number.
         u[e] = drawn() & (n - 1);
@@ -297,29 +354,49 @@ int main(int argc, char** argv) {
         while (v[e] == u[e]);
         degrees[u[e]]++, degrees[v[e]]++;
     }
+    for (int i = 0; i < n; i++) made.indices[i + 1] = made.indices[i] + degrees[i];
+    for (int e = 0; e < edges; e++)
+        for (auto [from, to] : {std::pair{u[e], v[e]}, std::pair{v[e], u[e]}})
+            made.links[made.indices[from + 1] - degrees[from]--] = to;
+    return made;
+}
+Input read(const char* path) {
+    std::ifstream file(path, std::ios::binary);
+    Input found;
+    file.read((char*)&found, 12);
+    found.indices.resize(found.n + 1), found.links.resize(found.arcs);
+    file.read((char*)found.indices.data(), found.indices.size() * 4);
+    file.read((char*)found.links.data(), found.links.size() * 4);
+    if (!file) fprintf(stderr, "cannot read %s\n", path), exit(1);
+    return found;
+}
+
+void run(const Input& input) {
+    std::vector<int> primes{2};
     for (int p = 3; p < (1 << 28); p = std::max(p + 2, (p + p / 16) | 1)) {
         for (int d = 3; d <= p / d; d += 2)
             if (p % d == 0) p += 2, d = 1;
         primes.push_back(p);
     }
-    Graph g{n, 2 * edges};
+    Graph g{input.n, input.arcs};
     int* devPrimes;
-    NEW(g.indices, n + 1, graph);
+    NEW(g.indices, g.n, graph);
     NEW(g.links, g.arcs, graph);
-    NEW(g.weights, g.arcs, graph);
+    put(input.indices, g.indices), put(input.links, g.links);
+    if (input.weighted) {
+        NEW(g.weights, g.arcs, graph);
+        put(std::vector<float>(g.arcs, 1.0f), g.weights);
+    }
     NEW(devPrimes, primes.size(), hash);
-    std::copy(primes.begin(), primes.end(), devPrimes);
-    g.indices[0] = 0;
-    for (int i = 0; i < n; i++) g.indices[i + 1] = g.indices[i] + degrees[i];
-    for (int e = 0; e < edges; e++)
-        for (auto [from, to] : {std::pair{u[e], v[e]}, std::pair{v[e], u[e]}})
-            g.links[g.indices[from + 1] - degrees[from]--] = to;
-    std::fill(g.weights, g.weights + g.arcs, 1.0f);
+    put(primes, devPrimes);
     cudaMalloc(&partial, (CHUNKS + 1) * 4);
     double* sum;
     cudaMallocHost(&sum, 8);
+    cudaDeviceSynchronize();
+    const auto since = std::chrono::steady_clock::now();
     const float m2 = g.arcs;
     double modularity = -1;
+    bool last = false;
     for (int level = 0;; level++) {
         int *sizesOfNhoods, *g_next_indices, *g_next_links, *n2c, *n2c_old, *n2c_new,
             *cardinalityOfComms, *cardinalityOfComms_new, *hashTablePtrs;
@@ -358,7 +435,8 @@ int main(int argc, char** argv) {
         cudaMemcpy(hashTablePtrs, tables.data(), tables.size() * 4, cudaMemcpyDefault);
         const Tables moving{globalHashTable, hashTablePtrs, devPrimes, (int)primes.size()};
         const double before = modularity;
-        for (int iteration = 0; iteration < 1000; iteration++) {
+        int iteration = 0;
+        while (iteration++ < 1000) {
             launch(copy<int>, all, n2c, n, n2c_old);
             auto visit = [&](auto kernel, int b, int blocks) {
                 launch(kernel, blocks, g_next_indices + begins[b], counts[b], g, n2c, tot,
@@ -382,13 +460,13 @@ int main(int argc, char** argv) {
             const double gain = *sum - modularity;
             if (gain < 0) launch(copy<int>, all, n2c_old, n, n2c);
             else modularity = *sum;
-            if (gain < 1e-4) break;
+            if (gain < LEAST_GAIN_OF_AN_ITERATION) break;
         }
-        for (void* done :
-             std::initializer_list<void*>{n2c_old, tot, tot_new, in, wDegs, result_array,
-                                          globalHashTable, hashTablePtrs, cardinalityOfComms_new})
-            cudaFree(done);
-        printf("level %d: %d vertices, %d arcs, modularity %.6f\n", level, n, g.arcs, modularity);
+        drop({n2c_old, tot, tot_new, in, wDegs, result_array, globalHashTable, hashTablePtrs,
+              cardinalityOfComms_new});
+        printf("level %d: %d vertices, %d arcs, %d iterations, modularity %.6f\n", level, n, g.arcs,
+               iteration, modularity);
+        if (modularity - before <= LEAST_GAIN && std::exchange(last, true)) break;
 
         int *renumber, *comm_nodes, *super_node_ptrs, *pos_ptr_of_new_comm,
             *estimatedSizeOfNeighborhoods, *member_count_per_new_comm;
@@ -444,14 +522,30 @@ int main(int argc, char** argv) {
         launch(to_csr, std::min(k, 65536), estimatedSizeOfNeighborhoods, new_neighbor_lists,
                new_weight_lists, next);
         cudaDeviceSynchronize();
-        for (void* done : std::initializer_list<void*>{
-                 renumber, comm_nodes, super_node_ptrs, pos_ptr_of_new_comm,
-                 estimatedSizeOfNeighborhoods, member_count_per_new_comm, new_neighbor_lists,
-                 new_weight_lists, globalHashTable, hashTablePtrs, sizesOfNhoods, g_next_indices,
-                 g_next_links, n2c, n2c_new, cardinalityOfComms, g.indices, g.links, g.weights})
-            cudaFree(done);
+        drop({renumber, comm_nodes, super_node_ptrs, pos_ptr_of_new_comm,
+              estimatedSizeOfNeighborhoods, member_count_per_new_comm, new_neighbor_lists,
+              new_weight_lists, globalHashTable, hashTablePtrs, sizesOfNhoods, g_next_indices,
+              g_next_links, n2c, n2c_new, cardinalityOfComms, g.indices, g.links, g.weights});
         g = next;
-        if (modularity - before < 1e-4) break;
+        swap_in(g.indices), swap_in(g.links), swap_in(g.weights);
     }
+    cudaDeviceSynchronize();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - since;
+    fprintf(stderr, "{\"placement\": \"%s\", \"seconds\": %f", placement.c_str(), seconds.count());
+    for (auto [group, bytes] : peaks) fprintf(stderr, ", \"%s\": %zu", group.c_str(), bytes);
+    fprintf(stderr, "}\n");
+    while (!alive.empty()) drop({alive.begin()->first});
+    peaks.clear();
+    cudaFree(partial), cudaFreeHost(sum);
+}
+
+int main(int argc, char** argv) {
+    const int scale = argc > 1 ? atoi(argv[1]) : 20;
+    const Input input = scale ? made(scale) : read(argv[1]);
+    int i = 2;
+    do {
+        placement = i < argc ? argv[i] : "managed";
+        run(input);
+    } while (++i < argc);
     printf("%s\n", cudaGetErrorString(cudaGetLastError()));
 }
