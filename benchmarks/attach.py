@@ -8,12 +8,13 @@ r"""What does attach cost, and is its policy as good as the best that one writes
 without advice, under nine policies written by hand, and under `--policy auto`, decided from the
 attached run and in the run. The thesis's program has the thesis's own ten. `sessions` only attaches
 programs, without advice. `replayed` replays these sessions at 30 to 70 % oversubscription, under
-the policies and those that `auto` decides for so much memory. `overhead` compares programs that run
-kernels most of the time with themselves attached: one of long kernels, one of short ones. `scripts`
-does so for Python programs, `traced` for programs whose accesses are counted. Seconds are those of
-the fastest of `--repeat` runs: of the program from loading CUDA to its end, of its process, and of
-the whole command, which then writes the session. Runs under several policies take turns. Output
-and exit code have to be the same in all runs. Rows of what is not run stay in the record.
+the policies and those that `auto` decides for so much memory, also where the driver may evict.
+`overhead` compares programs that run kernels most of the time with themselves attached: one of long
+kernels, one of short ones. `scripts` does so for Python programs, `traced` for programs whose
+accesses are counted. Seconds are those of the fastest of `--repeat` runs: of the program from
+loading CUDA to its end, of its process, and of the whole command, which then writes the session.
+Runs under several policies take turns. Output and exit code have to be the same in all runs. Rows
+of what is not run stay in the record.
 """
 
 from __future__ import annotations
@@ -165,8 +166,11 @@ def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
     written = {label: find_policy(str(file)) for label, file in files.items()}
     for rate in RATES:
         capacity = int((1 - rate / 100) * peak_of(trace))
-        chosen = decide(session, profile, str(capacity), "decided")
-        for label, policy in {**written, "auto": chosen}.items():
+        chosen = {
+            label: decide(session, profile, str(capacity), "decided", evicts=evicts)
+            for label, evicts in (("auto", False), ("auto, evicting", True))
+        }
+        for label, policy in (written | chosen).items():
             found = run(trace, policy, profile, capacity)
             yield {
                 "program": name, "policy": label, "oversubscription": rate,

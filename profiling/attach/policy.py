@@ -7,22 +7,25 @@ import re
 import socket
 import struct
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from louvain_um.core.atomic_files import replacing
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
 from louvain_um.options import Budget
 from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.layout import share_of
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.policy import Kind, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
+from louvain_um.placement.program.program import Program, ProgramArray
 from louvain_um.placement.program.solver import fits, held_by_phase, solve
 from louvain_um.profiling.access.recorded_plans import program_of
 from louvain_um.profiling.access.recordings import of_session
@@ -33,6 +36,8 @@ from louvain_um.profiling.attach.tracing import MOST_IMAGE, Tracing
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import event_arrays
 from louvain_um.profiling.session.events import Kind as EventKind
+from louvain_um.profiling.simulator import Trace
+from louvain_um.profiling.simulator.simulate import SAMPLE, seconds_within
 
 CODES: Final[Mapping[Kind, int]] = {
     "managed": 0, "prefetched": 1, "device": 1, "host_mapped": 2, "read_mostly": 3, "split": 4,
@@ -99,7 +104,9 @@ class Advice:
             return
         try:
             session = session_of(Records(recorded))
-            self.policy = decide(session, self.machine, self.budget, self.policy.name)
+            self.policy = decide(
+                session, self.machine, self.budget, self.policy.name, replays=False
+            )
         except LouvainUmError as error:
             self.reason = str(error)
             return
@@ -177,14 +184,37 @@ def _read(connection: socket.socket, size: int) -> bytearray:
     return found
 
 
-def decide(session: SessionData, machine: Machine, budget: str | None, name: str) -> Policy:
-    """Return the policy that the cost model decides for the managed arrays of a recorded run."""
+MOST_TOUCHES: Final = 1 << 30
+"""Touches of pages that replays of candidates simulate together: some ten seconds."""
+
+EVICTION: Final = 256
+"""Touches that take as long to simulate as an eviction."""
+
+BY_HAND: Final[tuple[Kind, ...]] = ("managed", "prefetched", "host_mapped")
+"""Placements that one writes by hand, one for the largest call site and one for all others."""
+
+
+def decide(
+    session: SessionData,
+    machine: Machine,
+    budget: str | None,
+    name: str,
+    *,
+    evicts: bool = False,
+    replays: bool = True,
+) -> Policy:
+    """Return the policy that the cost model decides for the managed arrays of a recorded run.
+
+    With little memory, `replays` of what one would write by hand may find a faster one; `evicts`
+    says that the driver may then evict.
+    """
     kinds: Mapping[str, str] = session.metadata.get("memory_kinds", {})
     if "managed" not in kinds.values():
         raise LouvainUmError(
             "the recorded run has no managed memory to place; allocate with cudaMallocManaged"
         )
-    program, back = program_of(of_session(session)), _bytes_to_host(session)
+    trace, back = of_session(session), _bytes_to_host(session)
+    program = program_of(trace)
     # The host writes managed memory in place, before the first kernel.
     arrays = [
         replace(array, given=False, to_host=min(1.0, back.get(array.name, 0) / array.nbytes))
@@ -197,20 +227,29 @@ def decide(session: SessionData, machine: Machine, budget: str | None, name: str
     limit = min(free, machine.bytes_for_runs, *(() if allowed is None else (allowed,)))
     cost = ProgramCost(program=program, machine=machine)
     whole = {a.name: Placement("device" if a.on_device else "prefetched") for a in arrays}
-    if fits(program, whole, limit):
+    # The driver gives each array whole blocks.
+    room = max(0, limit - sum(-array.nbytes % BLOCK for array in arrays if not array.on_device))
+    enough = fits(program, whole, limit)
+    if enough:
         found = solve(cost, limit)
         if cost.seconds(found) > cost.seconds(whole) / LEAST_GAIN:
             found = whole
-    else:  # the driver gives each array whole blocks
-        ends = sum(-array.nbytes % BLOCK for array in arrays if not array.on_device)
-        found = filled(cost, max(0, limit - ends))
+    else:
+        found = filled(cost, room)
     # Managed memory stays managed: its advice brings it to the same side.
     managed: Mapping[str, Kind] = {"device": "prefetched", "pinned": "host_mapped"}
-    placements = {
-        array: Placement(managed[where.kind]) if where.kind in managed else where
+    found = {
+        array: Placement(managed[where.kind])
+        if where.kind in managed and kinds.get(array) == "managed"
+        else where
         for array, where in found.items()
-        if kinds.get(array) == "managed"
     }
+    if replays and not enough:
+        found = Candidates(
+            trace=trace, program=program, machine=machine, capacity=limit, room=room,
+            evicts=evicts, best=found,
+        ).fastest(array for array in arrays if kinds.get(array.name) == "managed")  # fmt: skip
+    placements = {array: where for array, where in found.items() if kinds.get(array) == "managed"}
     by_site: dict[str, dict[str, Placement]] = {}
     for life in session.lifetimes:
         if life.name in placements:
@@ -245,6 +284,64 @@ def filled(cost: ProgramCost, limit: int) -> dict[str, Placement]:
         if found[array.name].on_device == 0 and room >= BLOCK and cost.seconds(tried) < most:
             found = tried
     return found
+
+
+@dataclass(slots=True, kw_only=True)
+class Candidates:
+    """Placements for little memory, compared by replays of the recorded run."""
+
+    trace: Trace
+    program: Program
+    machine: Machine
+    capacity: int
+    room: int
+    evicts: bool
+    best: dict[str, Placement]
+    seconds: float = inf
+    left: int = MOST_TOUCHES
+
+    def fastest(self, arrays: Iterable[ProgramArray]) -> dict[str, Placement]:
+        """Return the fastest of what was found and what one would write by hand for some arrays.
+
+        If the driver may evict, single arrays are then placed otherwise, the largest first.
+        """
+        self.seconds = self.replayed(self.best)
+        order = sorted(arrays, key=lambda array: -array.nbytes)
+        largest = order[0].group if order else ""
+        by_hand = [
+            {a.name: Placement(first if a.group == largest else others) for a in order}
+            for first, others in product(BY_HAND, repeat=2)
+        ]
+        # What faults most is replayed last: it takes longest.
+        by_hand.sort(key=lambda each: max(held_by_phase(self.program, self.best | each).values()))
+        for placements in by_hand:
+            self.try_out(placements)
+        for array, kind in product(order, BY_HAND) if self.evicts else ():
+            self.try_out({array.name: Placement(kind)})
+        return self.best
+
+    def try_out(self, changed: dict[str, Placement]) -> None:
+        """Keep what is faster than all before it."""
+        placements = self.best | changed
+        if placements != self.best and (self.evicts or fits(self.program, placements, self.room)):
+            seconds = self.replayed(placements)
+            if seconds < self.seconds:
+                self.seconds, self.best = seconds, placements
+
+    def replayed(self, placements: Mapping[str, Placement]) -> float:
+        """Return the seconds of a replay; infinitely many if it cannot be, or takes too long."""
+        if self.left <= 0:
+            return inf
+        self.left -= self.trace.touches
+        names = {name: str(where) for name, where in placements.items()}
+        try:
+            seconds, evictions = seconds_within(
+                self.seconds, self.trace, self.machine, names, self.capacity
+            )
+        except MemoryBudgetError:
+            return inf
+        self.left -= EVICTION * min(evictions, SAMPLE)
+        return seconds
 
 
 def _bytes_to_host(session: SessionData) -> dict[str, int]:

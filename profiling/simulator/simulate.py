@@ -160,7 +160,7 @@ def simulate(
     replay = Replay(trace, layout, profile, ways, sizes, record)
     try:
         replay.start()
-        loading = float(replay.state.clock[c.STALLED]) * 1e-9
+        loading = replay.seconds
         seconds = np.array([replay.step(step) for step in trace.steps], np.float64)
     except ValueError as error:  # of compiled code, about a function of the user's
         raise LouvainUmError(
@@ -197,6 +197,29 @@ def simulate(
             "peer": peer,
         },
     )
+
+
+def seconds_within(
+    most: float,
+    trace: Trace,
+    machine: Machine,
+    placements: Mapping[str, Placement],
+    capacity: int,
+) -> tuple[float, int]:
+    """Return the seconds and evictions of a replay, which ends once it takes longer than `most`."""
+    driver = Driver()
+    check_state(trace.arrays, machine, driver, trace.devices)
+    layout = lay_out(
+        trace.arrays, placements, steps=trace.steps,
+        malloc="accessed_by" if machine.coherent else "managed",
+    )  # fmt: skip
+    replay = Replay(trace, layout, machine, driver, [capacity], record=False)
+    replay.start()
+    for step in trace.steps:
+        replay.step(step)
+        if replay.seconds > most:
+            break
+    return replay.seconds, int(replay.state.totals[:, c.T_EVICTIONS].sum())
 
 
 def _capacities(given: Any, gpus: int) -> list[int]:
@@ -263,6 +286,11 @@ class Replay:
             self.gpus = stack_states(self.states)
             self.states = [state_of.py_func(self.gpus, number) for number in range(len(sizes))]
         self.state = self.states[0]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until now."""
+        return float(self.state.clock[c.STALLED]) * 1e-9
 
     def turn_to(self, device: int) -> None:
         """Let another GPU work."""

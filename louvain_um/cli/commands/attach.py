@@ -95,7 +95,9 @@ def attach(
     check_target(target, force=force)
     advice = None
     if policy == "auto":
-        advice = decided(recorded, target, machine, device_budget, force=force)
+        # The driver evicts only what the device itself has no room for.
+        evicts = allow_driver_eviction and device_budget is None
+        advice = decided(recorded, target, machine, device_budget, evicts=evicts, force=force)
     elif policy is not None:
         advice = named(policy)
     if policy != "auto":
@@ -131,8 +133,9 @@ def named(policy: str) -> Advice:
 
 
 def decided(
-    recorded: Path | None, target: Path, machine: str, budget: str | None, *, force: bool
-) -> Advice:
+    recorded: Path | None, target: Path, machine: str, budget: str | None, *, evicts: bool,
+    force: bool,
+) -> Advice:  # fmt: skip
     """Return advice from a recorded run, written as TOML and C; else what decides in the run."""
     from louvain_um.core.atomic_files import check_output
     from louvain_um.options import Budget
@@ -148,7 +151,7 @@ def decided(
         Budget.parse(budget)
         return Advice(Policy(name=name, others="managed"), profile, budget)  # type: ignore[arg-type]
     session = load(recorded)
-    found = decide(session, profile, budget, name)
+    found = decide(session, profile, budget, name, evicts=evicts)
     write(found, session, target, force=force)
     return Advice(found)
 

@@ -19,10 +19,14 @@ import pytest
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Placement, Policy
 from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import fits, solve
 from louvain_um.profiling import load
+from louvain_um.profiling.access.recorded_plans import program_of
+from louvain_um.profiling.access.recordings import of_session
+from louvain_um.profiling.attach import policy as attach_policy
 from louvain_um.profiling.attach import program, tracing
 from louvain_um.profiling.attach.accesses import (
     Launched,
@@ -31,13 +35,16 @@ from louvain_um.profiling.attach.accesses import (
     gathered,
     over_launches,
 )
-from louvain_um.profiling.attach.policy import answer, decide, filled
+from louvain_um.profiling.attach.policy import Candidates, answer, decide, filled
 from louvain_um.profiling.attach.program import SOURCE
 from louvain_um.profiling.attach.records import SLOT
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
 from louvain_um.profiling.attach.to_session import _inputs
-from louvain_um.profiling.session import Lifetime, PageMap
+from louvain_um.profiling.session import Lifetime, PageMap, SessionData
 from louvain_um.profiling.session.events import EventTable, Kind
+from louvain_um.profiling.simulator import simulate
+from louvain_um.profiling.simulator.simulate import seconds_within
+from louvain_um.profiling.sweep.replay import run as replay
 from tests.paths import ROOT
 from tests.profiling.attach.conftest import HERE
 
@@ -170,6 +177,75 @@ def test_where_all_fits_the_host_has_to_gain_by_far(three):
         for life in lives if life.name in (READ, TABLE, OUT)
     ]  # fmt: skip
     assert sum(held) <= 129 // 2
+
+
+@pytest.fixture(scope="module")
+def in_turns():
+    """Return a session of a program that reads one array of 64 MiB often, then another."""
+    lives = tuple(
+        Lifetime(name=name, group=name, address=at << 40, nbytes=64 * MB, start_ns=0, end_ns=400)
+        for at, name in enumerate(("first", "then"), 1)
+    )
+    launches = [
+        Launched(f"read {name}", start, start + 5, 1, {name: False})
+        for start, name in zip(range(0, 400, 10), ["first"] * 20 + ["then"] * 20, strict=True)
+    ]
+    found = declare(launches, lives, set())
+    metadata = {
+        "memory_kinds": {life.name: "managed" for life in lives}, "inputs": ["first", "then"],
+        "about_sources": {"launches": {"accesses": found.accesses, "gathered": []}},
+    }  # fmt: skip
+    return SessionData(metadata=metadata, lifetimes=lives, phases=found.phases, maps=found.maps)
+
+
+def test_where_the_driver_may_evict_arrays_take_turns_on_the_device(in_turns):
+    trace, capacity = of_session(in_turns), 72 * MB
+
+    def seconds(policy):
+        found = replay(trace, policy, H200, capacity)
+        return found.seconds, found.total("evictions")
+
+    stays, evicts = (
+        seconds(decide(in_turns, H200, str(capacity), "mine", evicts=each))
+        for each in (False, True)
+    )
+    kinds = ("managed", "prefetched", "host_mapped")
+    best = min(
+        seconds(Policy(name="by-hand", others=others, groups={"first": first}))
+        for first in kinds for others in kinds
+    )  # fmt: skip
+    assert evicts <= best < stays
+    assert evicts[1] > stays[1] == 0
+
+
+def test_a_replay_that_takes_longer_than_it_may_ends_early(in_turns):
+    trace, placements = of_session(in_turns), dict.fromkeys(("first", "then"), "managed")
+    given = trace, H200, placements, 72 * MB
+    whole = simulate(trace, H200, placements=placements, capacity=72 * MB)
+    every = whole.seconds, whole.total("evictions")
+    assert seconds_within(whole.seconds, *given) == pytest.approx(every)
+    early, evictions = seconds_within(whole.seconds / 4, *given)
+    assert whole.seconds / 4 < early < whole.seconds / 2
+    assert evictions == 0
+
+
+def test_few_touches_of_candidates_are_replayed(in_turns, monkeypatch):
+    trace, replays = of_session(in_turns), []
+
+    def counted(*given):
+        replays.append(given[3])
+        return seconds_within(*given)
+
+    monkeypatch.setattr(attach_policy, "seconds_within", counted)
+    made = program_of(trace)
+    candidates = Candidates(
+        trace=trace, program=made, machine=H200, capacity=72 * MB, room=72 * MB, evicts=True,
+        best={name: Placement("host_mapped") for name in ("first", "then")},
+        left=3 * trace.touches,
+    )  # fmt: skip
+    candidates.fastest(made.arrays)
+    assert len(replays) == 3
+    assert replays[0] == {"first": "host_mapped", "then": "host_mapped"}
 
 
 def test_little_memory_is_filled_with_what_loses_nothing_there():
