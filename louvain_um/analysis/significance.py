@@ -176,10 +176,8 @@ def significance(
 
 @contextmanager
 def _random_graphs(random: RandomGraphs, options: Options) -> Iterator[tuple[Any, Options]]:
-    """Return what makes random graphs where they are detected, and the options of these runs.
-
-    A GPU makes them if it holds them in addition to a run in core, within the budget.
-    """
+    """Return what makes random graphs where they are detected, and the options of these runs."""
+    # A GPU makes them if it holds them in addition to a run in core, within the budget.
     chosen = None if is_several(options.device) else pick(options.device)
     if chosen is None or chosen.kind == "cpu" or not len(random.ends):
         yield random, options

@@ -271,11 +271,8 @@ class Handler:
         raise Interruption(self.first)
 
     def _unraisable(self, ignored: sys.UnraisableHookArgs) -> None:
-        """Raise a signal again that arrived inside a callback of compiled code.
-
-        Python reports exceptions in such callbacks as "ignored" and goes on. Compiling runs many
-        of them.
-        """
+        """Raise a signal again that arrived inside a callback of compiled code."""
+        # Python reports exceptions in such callbacks, of which compiling has many, as "ignored".
         if not issubclass(ignored.exc_type, KeyboardInterrupt):
             # Of a file, say, that cannot be closed: the error that left it open is reported.
             if sys.flags.dev_mode:

@@ -14,7 +14,7 @@ import numpy as np
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.cpu.level import I64, U32, CpuLevel, Host
 from louvain_um.distributed.communicator import Communicator, gather_columns
-from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.level import GpuLevel, unsigned
 from louvain_um.gpu.move.move import report_sweeps
 from louvain_um.gpu.ranks.aggregate import sum_local
 from louvain_um.gpu.ranks.loading import ROOM, arena_bytes
@@ -38,7 +38,7 @@ class StagedLink:
     """Copies arrays to the host, exchanges them there, and copies what arrives to the GPU."""
 
     def __init__(self, ranks: Communicator) -> None:
-        self.ranks = ranks
+        self.ranks, self.sum_exact = ranks, ranks.sum_exact
 
     def gather(self, columns: Sequence[Any], into: Sequence[Any]) -> int:
         """Fill the beginning of `into` with each column of all ranks; return their entries."""
@@ -51,11 +51,6 @@ class StagedLink:
     def or_bits(self, words: Any) -> None:
         """Set an array, of equal length on all ranks, to the bitwise or of all."""
         words.set(self.ranks.or_bits(words.get().view(np.uint8)).view(words.dtype))
-
-    def sum_exact(self, values: Sequence[int]) -> list[int]:
-        """Return the sums of all ranks' integers."""
-        sums: list[int] = self.ranks.sum_exact(values).tolist()
-        return sums
 
 
 class RankDeviceSteps:
@@ -211,8 +206,3 @@ class RankDeviceSteps:
     def peak_bytes(self) -> Mapping[Any, int]:
         """Peak bytes by group, on the GPU."""
         return self.there.peak_bytes
-
-
-def unsigned(weights: Any) -> Any:
-    """Return weights as kernels read them."""
-    return weights.view(np.uint64) if weights.dtype == np.int64 else weights

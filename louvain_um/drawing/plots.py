@@ -210,10 +210,8 @@ def _whole_numbers() -> Any:
 
 
 def _dendrogram(ax: Any, result: Result, graph: Graph) -> None:
-    """Draw the hierarchy as a tree: parts join at the objective's value of what they form.
-
-    Vertices or the finest communities that can be seen are below, communities on top.
-    """
+    """Draw the hierarchy as a tree: parts join at the objective's value of what they form."""
+    # Vertices or the finest communities that can be seen are below, communities on top.
     if result.n_communities > MOST_READ:
         raise LouvainUmError(
             f"{result.n_communities:,} communities are too many for a dendrogram (at most "

@@ -65,10 +65,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
 
 
 def _numbers(path: str, table: Any, name: str, kind: Any, *, narrow: bool = True) -> NDArray[Any]:
-    """Return a column of numbers, whose row groups are read side by side.
-
-    Integers take 32 bits where they fit, so that ids need not be copied again.
-    """
+    """Return a column of numbers, whose row groups are read side by side."""
+    # Integers take 32 bits where they fit, so that ids need not be copied again.
     import pyarrow
     from pyarrow import parquet
 

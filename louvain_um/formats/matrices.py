@@ -463,11 +463,9 @@ def _first_mismatch(matrix: Any, transposed: Any, weighted: bool) -> Mismatch | 
 
 @kernel()
 def _look(t, threads, turn, offsets, indices, values, key, looked):
-    """Count rows that do not ascend within the matrix, and loops; compare both halves.
-
-    A matrix is symmetric if the keyed hashes of its entries below the diagonal have the same sum,
-    modulo 2^64, as those above: by chance one of 2^64 others passes, which depends on the key.
-    """
+    """Count rows that do not ascend within the matrix, and loops; compare both halves."""
+    # A matrix is symmetric if the keyed hashes of its entries below the diagonal have the same sum,
+    # modulo 2^64, as those above: by chance one of 2^64 others passes, which depends on the key.
     n = len(offsets) - 1
     faults, loops, difference = np.uint64(0), np.uint64(0), np.uint64(0)
     begin = parallel.take(turn, ROWS)

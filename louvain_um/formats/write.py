@@ -278,11 +278,9 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
 
 
 def _rows_as_saved(graph: Graph) -> dict[str, Any] | None:
-    """Return the arrays of `scipy.sparse.save_npz`, which are read fastest; None for edges.
-
-    A matrix distinguishes neither weights that are all 1 from none, nor edges from loops that count
-    twice.
-    """
+    """Return the arrays of `scipy.sparse.save_npz`, which are read fastest; None for edges."""
+    # A matrix distinguishes neither weights that are all 1 from none, nor edges from loops that
+    # count twice.
     unweighted = graph.weights is None
     ones = len(graph.loops) == 0 or int(graph.loops.max()) <= 1
     if graph.kind != "undirected" or not (

@@ -33,6 +33,11 @@ CXX = {
 `short_weights.cuh` says."""
 
 
+def unsigned(values: Any) -> Any:
+    """Return integers, if any, as kernels read them."""
+    return values.view(np.uint64) if values is not None and values.dtype == np.int64 else values
+
+
 JOINED: Final = 1 << 16
 """Vertices of a level above the first up to which arrays that come and go together are one: such
 levels are many, and the device waits while the host allocates."""

@@ -99,11 +99,9 @@ def _entropy(sizes: NDArray[np.int64]) -> float:
 
 @kernel()
 def _expected(a, sizes, counts, n):
-    """Return Σ count · E[k log(n k / a b)]: k members are common, which is hypergeometric.
-
-    The distribution is summed from its mode in both directions until terms no longer count, and
-    divided by its sum: that needs no factorials.
-    """
+    """Return Σ count · E[k log(n k / a b)]: k members are common, which is hypergeometric."""
+    # The distribution is summed from its mode in both directions until terms no longer count, and
+    # divided by its sum: that needs no factorials.
     total = 0.0
     for j in range(len(sizes)):
         b = sizes[j]

@@ -215,10 +215,7 @@ def _pairs_of_cells(first: Any, second: Any) -> Any:
 def _together(
     cells: Any, first: Any, second: Any, classes: NDArray[np.int64]
 ) -> tuple[int, list[int]] | None:
-    """Count pairs of vertices in a common cell, and those as often together in both covers.
-
-    Returns None if there are too many pairs of classes.
-    """
+    """Count pairs in a common cell, and those as often together in both; None if too many."""
     _, place, sizes = np.unique(classes, return_index=True, return_counts=True)
     cells, first, second = cells[place], first[place], second[place]
     many = np.bincount(cells.indices).astype(np.float64)

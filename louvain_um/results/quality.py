@@ -302,12 +302,10 @@ FIRST_ARCS = 4
 
 @kernel()
 def _join(t, threads, bounds, offsets, targets, labels, parent, members, largest, parts):
-    """Decrement `parts` whenever two components join, by a few arcs of each vertex at first.
-
-    Most vertices are then in the largest component of their community. Only the others' rows are
-    read whole, since each arc has its opposite. A thread has a range of communities, whose vertices
-    no other joins.
-    """
+    """Decrement `parts` whenever two components join, by a few arcs of each vertex at first."""
+    # Most vertices are then in the largest component of their community. Only the others' rows are
+    # read whole, since each arc has its opposite. A thread has a range of communities, whose
+    # vertices no other joins.
     n, low, high = len(labels), bounds[t], bounds[t + 1]
     for v in range(n):
         if low <= labels[v] < high:

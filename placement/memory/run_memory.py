@@ -12,7 +12,6 @@ from louvain_um.core.ledger import Group, Ledger, Listener
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import copies, cuda_calls
 from louvain_um.placement.memory.advise import PartAtSide
-from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.arenas import Arenas, Wanted
 from louvain_um.placement.memory.copies import fetch, fill
 from louvain_um.placement.migration.mover import Mover
@@ -152,10 +151,6 @@ class RunMemory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def arena_of(self, name: str) -> Arena | Span:
-        """Return the arena that a live array lies in."""
-        return self.allocations[name].arena
 
     def sides(self, name: str) -> tuple[PartAtSide, ...]:
         """Return where a live array's bytes live."""

@@ -175,10 +175,8 @@ def _way(page: PageMap, uses: Counted | None, gathered: bool) -> Access:
 
 
 def _touches(number: int, page: PageMap, begin: int, way: Access, gathered: bool) -> Touches | None:
-    """Return the touches of a map's bin that begins at a time; None if there is no such bin.
-
-    Pages that are gathered come at random, also where memory is short; others in order.
-    """
+    """Return the touches of a map's bin that begins at a time; None if there is no such bin."""
+    # Pages that are gathered come at random, also where memory is short; others in order.
     at = int(np.searchsorted(page.edges, begin))
     if at >= page.counts.shape[1] or page.edges[at] != begin:
         return None

@@ -95,10 +95,8 @@ def session_of(
 def _joined(
     counts: Traced, declared: Declared, launches: Sequence[Launched], placeable: Sequence[Lifetime]
 ) -> tuple[tuple[PageMap, ...], dict[str, Any], str, list[str]]:
-    """Return maps, what the tracer reports of itself, its status, and notes.
-
-    What kernels that were not traced get remains declared.
-    """
+    """Return maps, what the tracer reports of itself, its status, and notes."""
+    # What kernels that were not traced get remains declared.
     kernels = {short_name(demangle(name.encode())) for name in counts.kernels}
     plain = [launch for launch in launches if launch.kernel not in kernels]
     others = {name for launch in plain for name in launch.arrays}
@@ -256,10 +254,8 @@ def _inputs(
     lifetimes: tuple[Lifetime, ...],
     launches: Sequence[Launched],
 ) -> set[str]:
-    """Return arrays that the host wrote: they came to the device, or it touched them before that.
-
-    What the host touches only after a kernel are results.
-    """
+    """Return arrays that the host wrote: they came to the device, or it touched them before."""
+    # What the host touches only after a kernel are results.
     first = dict[str, int]()
     for launch in reversed(launches):
         first |= dict.fromkeys(launch.arrays, launch.start_ns)

@@ -386,10 +386,8 @@ class Replay:
         s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
 
     def _touch(self, t: Touches, amount: NDArray[np.int64]) -> None:
-        """Run the touches of a kernel; of many random ones, a sample stands for the rest.
-
-        Neighbouring runs of an array share a sample.
-        """
+        """Run the touches of a kernel; of many random ones, a sample stands for the rest."""
+        # Neighbouring runs of an array share a sample.
         first = t.first + self.layout.starts[t.array]
         if t.way.max(initial=0) < c.SCATTERED:
             return self._rows(t, first, amount, slice(None))

@@ -214,7 +214,7 @@ class NcclLink:
     """Exchanges arrays that are on the GPUs of all ranks (`louvain_um.gpu.ranks.share.Link`)."""
 
     def __init__(self, ranks: NcclCommunicator) -> None:
-        self.ranks = ranks
+        self.ranks, self.sum_exact = ranks, ranks.sum_exact
 
     def gather(self, columns: Sequence[Any], into: Sequence[Any]) -> int:
         """Fill the beginning of `into` with each column of all ranks; return their entries."""
@@ -244,11 +244,6 @@ class NcclLink:
         others = words.nbytes - local.nbytes
         each = local.nbytes * (ranks.size - 1)
         ranks.note(others + each, each + others, since)
-
-    def sum_exact(self, values: Sequence[int]) -> list[int]:
-        """Return the sums of all ranks' integers."""
-        sums: list[int] = self.ranks.sum_exact(values).tolist()
-        return sums
 
 
 def on_device(array: Array) -> Any:

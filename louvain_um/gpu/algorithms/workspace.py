@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from louvain_um.events import announcing
 from louvain_um.gpu.algorithms.rows import CONTROL_WORDS, STATE_WORDS, KernelRows
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.level import unsigned
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import copies
@@ -176,10 +177,3 @@ def placed(
             bring=bring if slices else None,
         )
         yield rows, PlacedWorkspace(place)
-
-
-def unsigned(values: Any) -> Any:
-    """Return integers as kernels read them."""
-    if values is None or values.dtype != np.int64:
-        return values
-    return values.view(np.uint64)

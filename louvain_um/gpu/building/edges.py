@@ -85,10 +85,7 @@ def _import_engine() -> None:
 def _made_there(
     options: Options, u: Any, v: Any, weights: Any, n: int, *, summing: bool, threads: int
 ) -> rows.SortedRows | None:
-    """Return the rows that the device of a run makes; None where it cannot.
-
-    They stay there if the run decides where they go.
-    """
+    """Return the rows that a run's device makes, to stay there if the run decides so; else None."""
     try:
         chosen = pick(options.device)
     except DeviceUnavailableError:  # which the run reports

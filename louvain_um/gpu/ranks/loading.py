@@ -11,7 +11,7 @@ import numpy as np
 
 from louvain_um.core.ledger import Listener
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import GpuLevel, sum_type
+from louvain_um.gpu.level import GpuLevel, sum_type, unsigned
 from louvain_um.gpu.memory.loading import count_degrees, first_level
 from louvain_um.gpu.ranks.share import Share
 from louvain_um.graph.graph import Graph
@@ -84,11 +84,6 @@ class SharedRows:
         """Free the memory of all devices."""
         while self.ranges:
             self.ranges.popitem()[1].close()
-
-
-def unsigned(array: Any) -> Any:
-    """Return an array of weights as kernels read it."""
-    return array.view(np.uint64) if array is not None and array.dtype == np.int64 else array
 
 
 def put(address: int, source: Any, device: int) -> None:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.core import rules
 from louvain_um.gpu.aggregate.coarse_rows import copy
@@ -182,8 +183,9 @@ class Link(Protocol):
     def or_bits(self, words: Any) -> None:
         """Set an array, of equal length in all processes, to the bitwise or of all."""
 
-    def sum_exact(self, values: Sequence[int]) -> list[int]:
-        """Return the sums of all processes' integers."""
+    @property
+    def sum_exact(self) -> Callable[[Sequence[int]], NDArray[np.int64]]:
+        """What returns the sums of all processes' integers."""
 
 
 class LinkGate:
@@ -245,7 +247,8 @@ class LinkGate:
 
     def sums(self, values: Sequence[int]) -> list[int]:
         """Return the sums of all devices' integers."""
-        return self.link.sum_exact(values)
+        sums: list[int] = self.link.sum_exact(values).tolist()
+        return sums
 
     def free(self) -> None:
         """Free the arrays."""

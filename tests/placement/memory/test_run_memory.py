@@ -38,8 +38,8 @@ def test_an_array_goes_to_the_arena_that_names_it_or_to_its_groups(cuda):
     memory = RunMemory(LAYOUT, 0)
     memory.empty("targets.0", "graph", 2 * MIB, np.uint32)
     memory.empty("weights.0", "graph", 100, np.uint32)
-    assert memory.arena_of("targets.0").spec.name == "targets"
-    assert memory.arena_of("weights.0").spec.name == "graph"
+    assert memory.allocations["targets.0"].arena.spec.name == "targets"
+    assert memory.allocations["weights.0"].arena.spec.name == "graph"
     assert [side for _, _, side in memory.sides("targets.0")] == ["device", "host"]
     assert memory.arenas.resident_bytes == 5 * MIB
     assert memory.peak_bytes["graph"] == 8 * MIB + 400
@@ -59,7 +59,7 @@ def test_what_was_planned_for_the_first_level_is_not_taken_by_later_ones(cuda):
         ("starting", "community"),
     ):  # fmt: skip
         memory.empty(name, "community", 100, np.uint32)
-        assert memory.arena_of(name).spec.name == where, name
+        assert memory.allocations[name].arena.spec.name == where, name
     assert memory.overflowed == {}
     memory.close()
 
@@ -108,7 +108,7 @@ def test_what_finds_no_room_goes_to_the_device_then_to_the_host(cuda):
     assert len(cuda.alive) == 2
     memory.free("a")
     memory.empty("d", "hash", MIB, np.uint8)
-    assert memory.arena_of("d").spec.name == "hash"
+    assert memory.allocations["d"].arena.spec.name == "hash"
     memory.close()
     assert not cuda.alive
 
@@ -160,7 +160,7 @@ def test_two_runs_in_one_process_share_nothing(cuda):
     b = two.empty("targets.0", "graph", MIB, np.uint32)
     assert a.data.ptr != b.data.ptr
     one.close()
-    assert two.arena_of("targets.0").address in cuda.alive
+    assert two.allocations["targets.0"].arena.address in cuda.alive
     two.close()
     assert not cuda.alive
 

@@ -143,5 +143,5 @@ def filled(memory, name, nbytes, **more):
 
 
 def sides(memory, name):
-    arena = memory.arena_of(name)
+    arena = memory.allocations[name].arena
     return len(arena.on("device")), len(arena.on("host"))

@@ -15,7 +15,7 @@ def test_new_rows_grow_in_place_and_are_cut(cuda):
         longer = memory.extend("targets.1", 18 * MIB // 4, arcs.size)
         # The input has left; then rows that are finished went to the host, not those to come.
         assert sides(memory, "targets.0") == (0, 6)
-        assert memory.arena_of("targets.1").on("host") == [0]
+        assert memory.allocations["targets.1"].arena.on("host") == [0]
         memory.mover.map_all(["targets.1"])
         assert longer.data.ptr == arcs.data.ptr
         assert np.array_equal(longer.values[: len(values)], values)
@@ -38,11 +38,11 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
         reach = memory.mover.growth.reach({"targets.2": 4 * MIB})
         assert reach == 3 * PAGE
         longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
-        assert memory.arena_of("targets.2").on("host") == [0]
+        assert memory.allocations["targets.2"].arena.on("host") == [0]
         # The other half is copied beside the kernel that writes it, which then leaves for nothing.
         memory.mover.growth.back_up({"targets.2": 4 * MIB}, 8 * MIB)
-        assert memory.arena_of("targets.2").backed_up == [1]
-        rows_in = memory.arena_of("targets.2")
+        assert memory.allocations["targets.2"].arena.backed_up == [1]
+        rows_in = memory.allocations["targets.2"].arena
         assert rows_in.unmapped == {0}
         # That is before it ends: what it does not write makes room for what follows.
         assert memory.mover.growth.leave(["targets.2"], 8 * MIB) == 0
@@ -72,7 +72,7 @@ def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
     with started(cuda, MIB) as (memory, *_):
         before, values = filled(memory, "targets.1", 16 * MIB, cold=True, most=4 * MIB)
         begin(memory, "targets.1", least=0)
-        rows, pool = memory.arena_of("targets.1"), memory.mover.room.pool
+        rows, pool = memory.allocations["targets.1"].arena, memory.mover.room.pool
         assert sides(memory, "targets.1") == (8, 0)
         assert memory.mover.room.copying
         # The next level has as many rows at most, and there is no other room for them.
@@ -99,7 +99,7 @@ def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
     with started(cuda) as (memory, array, values):
         filled(memory, "targets.1", 13 * MIB, cold=True)
         begin(memory, "targets.1", least=0)
-        arena = memory.arena_of("targets.0")
+        arena = memory.allocations["targets.0"].arena
         before = len(arena.on("host"))
         filled(memory, "queue", 7 * MIB)
         assert len(arena.on("host")) > before
@@ -172,6 +172,6 @@ def test_what_has_a_copy_leaves_for_rows_that_grow(cuda):
         assert sides(memory, "targets.0") == (2, 4)
         memory.mover.growth.back_up({"targets.1": 4 * MIB}, 8 * MIB)
         # Enough leaves without a copy of these rows.
-        assert memory.arena_of("targets.1").backed_up == []
+        assert memory.allocations["targets.1"].arena.backed_up == []
         assert memory.mover.growth.leave(["targets.1"], 8 * MIB) == 4 * PAGE
         assert np.array_equal(memory.fetch("targets.0"), arcs)

@@ -65,7 +65,7 @@ def test_scratch_of_level_0_sends_the_end_of_the_input_away(cuda):
         filled(memory, "aggregate_members", 13 * MIB)
         assert not memory.overflowed
         # The shared arena is wider by four pages, of which two were free.
-        assert memory.arena_of("aggregate_members") is memory.mover.shared
+        assert memory.allocations["aggregate_members"].arena is memory.mover.shared
         assert sides(memory, "targets.0") == (4, 2)
         assert np.array_equal(array.values, values)
 
@@ -83,7 +83,7 @@ def test_the_shared_arena_widens_for_what_a_step_works_with(cuda):
     with started(cuda, MIB) as (memory, *_):
         arcs, values = filled(memory, "targets.1", 14 * MIB, cold=True)
         scratch = memory.empty("queue", "scratch", 13 * MIB // 4, np.uint32)
-        assert memory.arena_of("queue") is memory.mover.shared
+        assert memory.allocations["queue"].arena is memory.mover.shared
         assert sides(memory, "targets.1")[1] == 3
         scratch.values[:] = 7
         assert np.array_equal(arcs.values, values)
@@ -144,7 +144,7 @@ def test_pages_of_what_was_set_aside_are_lent_when_it_is_freed(cuda):
         assert np.array_equal(arcs.values, values)
         memory.free("targets.1")
         again, fresh = filled(memory, "labels.1.0", 13 * MIB)
-        assert memory.arena_of("labels.1.0") is memory.mover.shared
+        assert memory.allocations["labels.1.0"].arena is memory.mover.shared
         assert not memory.overflowed
         assert np.array_equal(again.values, fresh)
 
@@ -179,12 +179,12 @@ def test_pages_of_other_holes_make_one_hole_before_the_input_leaves(cuda):
         # Two holes, beside the larger of which pages are lent.
         assert [nbytes for _, nbytes in memory.mover.shared.blocks.gaps] == [4 * MIB, 6 * MIB]
         queue, written = filled(memory, "queue", 8 * MIB)
-        assert memory.arena_of("queue") is memory.mover.shared
+        assert memory.allocations["queue"].arena is memory.mover.shared
         assert sides(memory, "targets.0") == (5, 0)
         assert [nbytes for _, nbytes in memory.mover.shared.blocks.gaps] == [2 * MIB]
         # What the other holes lack, arcs give.
         more, last = filled(memory, "proposed", 5 * MIB)
-        assert memory.arena_of("proposed") is memory.mover.shared
+        assert memory.allocations["proposed"].arena is memory.mover.shared
         assert sides(memory, "targets.0") == (3, 2)
         for held, expected in ((array, values), (totals, kept), (queue, written), (more, last)):
             assert np.array_equal(held.values, expected)

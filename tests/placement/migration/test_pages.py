@@ -38,7 +38,6 @@ def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
     if call == "cuMemCreate":  # then there are arenas as before
         with memory_of(cuda) as memory:
             assert memory.mover is None
-            assert memory.arena_of
         return
     with pytest.raises(Exception, match=call):
         PhysicalPages(0, 4 * MIB, 0, 0, PAGE)
@@ -51,7 +50,7 @@ def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
 def test_what_was_interrupted_while_it_mapped_pages_is_closed(cuda, monkeypatch, error, call, when):
     """An interrupt from the keyboard is seen as soon as a call has returned."""
     with started(cuda) as (memory, *_):
-        arena, real, calls = memory.arena_of("targets.0"), getattr(cuda.driver, call), []
+        arena, real, calls = memory.allocations["targets.0"].arena, getattr(cuda.driver, call), []
 
         def interrupted(*given):
             calls.append(given)

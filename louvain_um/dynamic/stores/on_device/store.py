@@ -15,6 +15,7 @@ from louvain_um.dynamic.stores.store import I64, ROW_BYTES, U32, Compressed, Row
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS
 from louvain_um.gpu.dynamic.pool import Pool
+from louvain_um.gpu.level import unsigned
 from louvain_um.gpu.runtime.structs import packing
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class DeviceStore(ABC):
         self.spans = put(np.stack([rows.offsets[:-1], rows.offsets[1:]], axis=1).ravel())
         self.live = self.classes = None
         self.targets = put(rows.targets)
-        self.weights = None if rows.weights is None else put(_unsigned(rows.weights))
+        self.weights = None if rows.weights is None else put(unsigned(rows.weights))
         self.n_arcs = self.frontier = len(rows.targets)
         self.free_arcs = self.moved_bytes = 0
         self.longest = int(np.diff(rows.offsets).max(initial=0))
@@ -444,8 +445,3 @@ class DeviceStore(ABC):
     def _arrays(self, pool: Pool) -> tuple[Any, Any]:
         """Return targets and weights of a pool."""
         return pool.arrays[0], pool.arrays[1] if len(pool.arrays) > 1 else None
-
-
-def _unsigned(weights: Any) -> Any:
-    """Return weights as kernels take them."""
-    return weights.view(np.uint64) if weights.dtype == np.int64 else weights
