@@ -140,11 +140,18 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
     return nbytes / (fault_rate(machine) if kind == "managed" else machine.prefetch_duplicate)
 
 
+def overlapped(first: float, second: float, exponent: float) -> float:
+    """Return ``(a^p + b^p)^(1/p)``, the seconds of two things that are done at the same time."""
+    most = max(first, second)
+    if not most:
+        return 0.0
+    both: float = (1 + (min(first, second) / most) ** exponent) ** (1 / exponent)
+    return most * both
+
+
 def together(core: float, remote: float, sorted_rows: float = 0.0) -> float:
     """Return seconds of a stage that computes and reads over the bus at the same time."""
-    both = max(core, sorted_rows)
-    if sorted_rows:
-        both *= (1 + (min(core, sorted_rows) / both) ** SORTED_OVERLAP) ** (1 / SORTED_OVERLAP)
+    both = overlapped(core, sorted_rows, SORTED_OVERLAP) if sorted_rows else core
     return max(both, remote) + (1 - HIDDEN) * min(both, remote)
 
 

@@ -23,6 +23,7 @@ from louvain_um.placement.model.cost import (
     PAGEABLE,
     Estimate,
     launches,
+    overlapped,
 )
 from louvain_um.placement.policy.policy import Kind, Placement
 from louvain_um.placement.program.program import Atomic, Phase, Program, ProgramArray, Stream
@@ -47,11 +48,7 @@ LEAST_MADE: Final = rate("least_made")
 
 def joined(work: float, bus: float, *, overlap: bool = True) -> float:
     """Return the seconds of computing and using device memory (`work`) while reading the bus."""
-    most = max(work, bus)
-    if not overlap or most == 0:
-        return work + bus
-    both: float = (1 + (min(work, bus) / most) ** OVERLAP) ** (1 / OVERLAP)
-    return most * both
+    return overlapped(work, bus, OVERLAP) if overlap else work + bus
 
 
 @dataclass(frozen=True, slots=True)
