@@ -54,8 +54,10 @@ class BlockPiece(NamedTuple):
 
 def blocks_of(width: int, words: int, link: int, step: int, *, tree: bool) -> LinkedBlocks:
     """Return the shape of blocks as kernels take it."""
-    width, apart = (width, None) if step == 1 else (1, np.uint64(step))
-    return LinkedBlocks(np.uint64(width), np.uint64(words), np.uint64(tree), np.uint64(link), apart)
+    width, weights = (width, None) if step == 1 else (1, np.uint64(step))
+    return LinkedBlocks(
+        np.uint64(width), np.uint64(words), np.uint64(tree), np.uint64(link), weights
+    )
 
 
 @kernel(**INLINE)

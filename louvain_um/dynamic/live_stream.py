@@ -41,7 +41,7 @@ class Place:
     last: Time | None
     first: str
     real: bool | None
-    stretches: tuple[FollowedRun, ...]
+    runs: tuple[FollowedRun, ...]
 
 
 class LiveStream:
@@ -102,7 +102,7 @@ class LiveStream:
             last=self._last,
             first=self._first,
             real=self.arriving.real,
-            stretches=(*self._runs, mine),
+            runs=(*self._runs, mine),
         )
         arrays = {"place": to_bytes(dataclasses.asdict(place))}
         if held is not None:
@@ -124,7 +124,7 @@ class LiveStream:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from None
         self.seen = self._began = place.seen
-        self._runs, self._first, self._last = place.stretches, place.first, place.last
+        self._runs, self._first, self._last = place.runs, place.first, place.last
         self.windows.number, self.windows.origin = place.number, place.origin
         self._real = place.real
         if held is not None:

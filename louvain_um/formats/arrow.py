@@ -150,8 +150,8 @@ def _nesting(data: bytes) -> int:
     lines, openings = data.count(b"}\n{"), data.count(b"{") + data.count(b"[")
     if lines == data.rstrip().count(b"\n") and openings - lines <= DEEPEST:
         return openings - lines  # of which each line, an object of its own, has one
-    bare = np.frombuffer(STRING.sub(b"", data), np.uint8)
-    brackets = bare[np.isin(bare, [*b"{}[]"])]
+    outside = np.frombuffer(STRING.sub(b"", data), np.uint8)
+    brackets = outside[np.isin(outside, [*b"{}[]"])]
     return int(np.cumsum(np.where(np.isin(brackets, [*b"{["]), 1, -1)).max(initial=0))
 
 

@@ -23,9 +23,9 @@ from louvain_um.profiling.simulator.driver.eviction import allocate, discard_pag
 from louvain_um.profiling.simulator.driver.gpus import (
     Gpus,
     copy_counters,
-    settle,
     stack_states,
     state_of,
+    update_others,
 )
 from louvain_um.profiling.simulator.driver.launch import run, run_host
 from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
@@ -304,7 +304,7 @@ class Replay:
             self.turn_to(device)
             act(self.state, *ranges)
             if self.gpus is not None:  # it may have evicted pages
-                settle(self.state, self.gpus)
+                update_others(self.state, self.gpus)
 
     def start(self) -> None:
         """Copy what the program itself copies to the device before its first kernel."""

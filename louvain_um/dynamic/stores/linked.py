@@ -39,7 +39,7 @@ class LinkedStore(Blocks):
 
     xp: ClassVar[Any] = np
     free: FreeBlocks
-    _beside: Any
+    _separate: Any
     """Weights in an array of their own, at the places of their targets; None if there are none."""
     _longest: int
     """Blocks of the longest row that there has been."""
@@ -87,7 +87,7 @@ class LinkedStore(Blocks):
         total = int(needed.sum())
         self._afford(self.free.held_with(total), wide=changes.heaviest >= NARROW)
         if self._weights is not None and changes.heaviest >= NARROW:
-            self._beside = self._weights.astype(np.int64, copy=False)
+            self._separate = self._weights.astype(np.int64, copy=False)
         self._grow_pool(self.free.held_with(total))
         free_starts = offsets_of(spare)
         freed = np.empty(int(free_starts[-1]), np.uint32)
@@ -219,8 +219,8 @@ class LinkedStore(Blocks):
     @property
     def _weights(self) -> Any:
         """Weights at the places of their targets, wherever they lie; None if all are 1."""
-        inside = self.weighted and self._beside is None
-        return self.targets[self.word(1) :] if inside else self._beside
+        inside = self.weighted and self._separate is None
+        return self.targets[self.word(1) :] if inside else self._separate
 
     @property
     def _entries(self) -> tuple[Any, ...]:
@@ -264,9 +264,9 @@ class LinkedStore(Blocks):
             Growing(np.zeros(len(lengths), np.uint32)) for _ in range(3)
         )
         self._ascending = Growing(np.zeros(len(lengths), np.uint8))
-        self.targets, self._beside = EMPTY_U32, None
+        self.targets, self._separate = EMPTY_U32, None
         if rows.weights is not None and (self.entry == 1 or rows.weights.dtype != np.uint32):
-            self._beside = np.empty(0, rows.weights.dtype)
+            self._separate = np.empty(0, rows.weights.dtype)
         self.dirty = np.zeros(0, np.uint8)
         self.n_arcs = len(rows.targets)
         self._longest = int(blocks.max(initial=0))
@@ -281,8 +281,8 @@ class LinkedStore(Blocks):
             return
         size = count + count // 4
         self.targets = longer(self.targets, size * self.words)
-        if self._beside is not None:
-            self._beside = longer(self._beside, size * self.words)
+        if self._separate is not None:
+            self._separate = longer(self._separate, size * self.words)
         if self.keeps_dirty:
             self.dirty = np.concatenate([self.dirty, np.ones(size - held, np.uint8)])
 

@@ -1,7 +1,7 @@
 """Several GPUs: each has a state, in which pages are as that GPU sees them.
 
 A GPU's state says of a page that it is here, on the host, or on another GPU. Functions that move
-pages work on one state alone and note the blocks; `settle` then updates the states of other GPUs.
+pages work on one state alone and note the blocks; `update_others` then updates other GPUs' states.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def nearest(s, gpus, page, processor):
 
 
 @from_python
-def settle(s, gpus):
+def update_others(s, gpus):
     """Update the other GPUs' states of the blocks whose pages one GPU moved."""
     while s.counters[c.CHANGED] != c.NOWHERE:
         block = s.counters[c.CHANGED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import charge, note_empty
-from louvain_um.profiling.simulator.driver.gpus import settle
+from louvain_um.profiling.simulator.driver.gpus import update_others
 from louvain_um.profiling.simulator.driver.state import (
     bring_words,
     compiled,
@@ -225,7 +225,7 @@ def to_gpu(s, gpus, first, end):
             note_first_touches(s, row, row[c.RESIDENT] - before - copies - between)
             if gpus is not None:
                 note_change(s, block)
-                settle(s, gpus)
+                update_others(s, gpus)
         first = stop
 
 
@@ -261,5 +261,5 @@ def to_host(s, gpus, first, end):
             emit(s, c.K_DTOH, first, copies * c.PAGE_BYTES, 1, c.C_USER)
         if gpus is not None:
             note_change(s, block)
-            settle(s, gpus)
+            update_others(s, gpus)
         first = stop

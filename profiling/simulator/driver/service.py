@@ -12,8 +12,8 @@ from louvain_um.profiling.simulator.driver.gpus import (
     holder,
     nearest,
     number_of,
-    settle,
     state_of,
+    update_others,
 )
 from louvain_um.profiling.simulator.driver.migration import (
     bring_along,
@@ -172,7 +172,7 @@ def send(s, gpus, block, along, fresh):
     row = s.blocks[block]
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
     note_change(s, block)
-    settle(s, gpus)
+    update_others(s, gpus)
     mapped = 0
     for number in range(len(gpus.pages)):
         if number == s.switches[c.NUMBER]:
@@ -188,7 +188,7 @@ def send(s, gpus, block, along, fresh):
         # copies to one after the other.
         bring_asked(other, block, c.C_COHERENCE, along, fresh)
         note_change(other, block)
-        settle(other, gpus)
+        update_others(other, gpus)
         copy_counters(other, s)
         for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
             if s.want[page - base] == c.THERE:
@@ -294,7 +294,7 @@ def serve_batch(s, gpus):
         napping += serve_block(s, gpus, block, low, high)
         if gpus is not None:
             note_change(s, block)
-            settle(s, gpus)
+            update_others(s, gpus)
         low = high
     if napping and napping == count:
         wake = np.int64(0)
@@ -340,13 +340,13 @@ def serve_host_among(s, gpus, block, page, writes):
     if number == s.switches[c.NUMBER]:
         serve_host(s, gpus, block, page, writes)
         note_change(s, block)
-        settle(s, gpus)
+        update_others(s, gpus)
         return
     other = state_of(gpus, number)
     copy_counters(s, other)
     serve_host(other, gpus, block, page, writes)
     note_change(other, block)
-    settle(other, gpus)
+    update_others(other, gpus)
     copy_counters(other, s)
 
 
@@ -518,4 +518,4 @@ def serve_notices(s, gpus):
         bring_counted(s, block)
         if gpus is not None:
             note_change(s, block)
-            settle(s, gpus)
+            update_others(s, gpus)

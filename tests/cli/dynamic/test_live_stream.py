@@ -313,7 +313,7 @@ def test_a_damaged_place_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [("origin", float("nan")), ("origin", None), ("inside", 10**6), ("seen", -1), ("first", 3),
-     ("stretches", [{"edges": 5}]), ("last", "x"), ("schema", "other")],
+     ("runs", [{"edges": 5}]), ("last", "x"), ("schema", "other")],
 )  # fmt: skip
 def test_a_place_that_says_something_else_is_refused(tmp_path, name, value):
     folder = tmp_path / "out"

@@ -420,12 +420,12 @@ class DeviceLinked(Blocks, DeviceStore):
                 offsets, self.spans, np.int64(self.linked), self.targets, self.weights, keys,
                 weights, at,
             )  # fmt: skip
-        beside = at if places else weights
-        if beside is None:
+        values = at if places else weights
+        if values is None:
             keys.sort()
             return offsets, keys, None
         order = xp.argsort(keys)
-        return offsets, keys[order], beside[order]
+        return offsets, keys[order], values[order]
 
     def _take(self, built: RebuiltOnDevice, gained: int) -> None:
         """Replace the store's arrays; no block is in the queue then."""
