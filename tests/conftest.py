@@ -2,10 +2,15 @@ import gc
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.paths import ROOT
 
 pytest_plugins = ["tests.all_cores", "tests.gpu_evidence", "tests.tiers"]
+
+# Machines are shared: how long an example takes, or is made, says nothing of the code.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 SHARED_DATA = ROOT / "../shared/data"
 

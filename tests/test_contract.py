@@ -201,7 +201,7 @@ def test_random_graphs_and_options(backend, method, times):
     if times == 1 and "deep" in backend.marks:
         pytest.skip("the deep tier takes more of them")
 
-    @settings(max_examples=times * backend.examples, deadline=None)
+    @settings(max_examples=times * backend.examples)
     @given(
         data=st.data(),
         seed=st.integers(0, 2**32 - 1),
@@ -268,7 +268,7 @@ def on(graph, method, **options):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(edges=edge_lists(), shuffle=st.randoms(use_true_random=False))
 def test_order_and_direction_of_edges_do_not_matter(method, edges, shuffle):
     n, u, v, w = edges
@@ -280,7 +280,7 @@ def test_order_and_direction_of_edges_do_not_matter(method, edges, shuffle):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(graph=graphs(), factor=st.sampled_from([2, 64]))
 def test_a_power_of_two_in_the_weights_changes_nothing(method, graph, factor):
     weights = np.ones(graph.n_arcs, np.int64) if graph.weights is None else graph.weights
@@ -294,7 +294,7 @@ def test_a_power_of_two_in_the_weights_changes_nothing(method, graph, factor):
     assert one.modularity == other.modularity
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(graph=graphs(), shuffle=st.randoms(use_true_random=False))
 def test_relabelling_keeps_the_modularity_of_a_partition(graph, shuffle):
     labels = on(graph, "louvain").labels

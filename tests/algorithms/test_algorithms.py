@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import louvain_um as lu
@@ -15,9 +15,7 @@ from louvain_um.generators import rmat, stencil
 from tests.algorithms import oracles
 from tests.graphs import graphs, scattered
 
-MANY = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
-)
+MANY = settings(max_examples=300, database=None)
 THREADS = st.sampled_from([1, 3])
 
 

@@ -24,7 +24,7 @@ from tests.algorithms import oracles, user_functors
 from tests.algorithms.test_algorithms import stored
 from tests.graphs import graphs
 
-FEW = settings(max_examples=25, deadline=None, database=None)
+FEW = settings(max_examples=25, database=None)
 FAR = 2**60
 TRIPLE = Graph.from_edges([0, 1], [1, 2])
 
@@ -46,7 +46,7 @@ def counted(a, b, c, each):
 
 
 @pytest.mark.deep
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=60, database=None)
 @given(graphs(), st.booleans(), st.integers(0, 99), st.data())
 def test_functors_do_what_python_does(graph, gapped, seed, data):
     assume(graph.n_vertices and (graph.weights is None or graph.weights.max(initial=0) < 2**30))

@@ -18,7 +18,6 @@ from tests.graphs import graphs
 LABELS = st.lists(st.lists(st.integers(0, 4), min_size=9, max_size=9), min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(LABELS)
 def test_agreement_is_that_of_scikit_learn(partitions):
     metrics = pytest.importorskip("sklearn.metrics")
@@ -37,7 +36,6 @@ def test_agreement_of_few_vertices():
     assert adjusted_rand(nothing, nothing) == adjusted_rand(one, one) == 1.0
 
 
-@settings(deadline=None)
 @given(LABELS)
 def test_certainty_is_the_share_of_members_met(partitions):
     numbered = [number_by_size(labels) for labels in partitions]
@@ -50,7 +48,6 @@ def test_certainty_is_the_share_of_members_met(partitions):
     assert certainty(final, numbered) == pytest.approx(expected)
 
 
-@settings(deadline=None)
 @given(graphs(), st.data())
 def test_arcs_count_the_runs_that_join_their_ends(graph, data):
     n = graph.n_vertices
@@ -61,7 +58,7 @@ def test_arcs_count_the_runs_that_join_their_ends(graph, data):
     assert np.array_equal(arc_counts(graph, partitions), expected)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(graphs())
 def test_any_graph_has_a_consensus(graph):
     with warnings.catch_warnings():
@@ -105,7 +102,7 @@ def consensus_of(graph, runs):
     return {*sets.values()}, rounds
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(graphs(), st.integers(2, 6))
 def test_the_consensus_is_that_of_a_slow_one(graph, runs):
     with warnings.catch_warnings():

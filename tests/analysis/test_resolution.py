@@ -274,7 +274,7 @@ def test_conferences_of_american_football_are_the_widest_plateau():
     assert (widest.communities, widest.stability) == (12, 1.0)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(graph=graphs(), method=st.sampled_from(["louvain", "leiden"]), seed=st.integers(0, 99))
 def test_profiles_are_those_of_the_oracles_partitions(graph, method, seed):
     profile = lu.resolution_profile(graph, device="cpu", method=method, points=6, runs=2, seed=seed)

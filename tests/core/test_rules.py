@@ -1,6 +1,6 @@
 """The rule as text and its compiled form are one."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from louvain_um.core import rules
@@ -9,7 +9,6 @@ from louvain_um.cpu import rule
 WORD = st.integers(0, 2**32 - 1)
 
 
-@settings(deadline=None)
 @given(WORD)
 def test_mix32_compiled_is_mix32(x):
     assert rule.mix32(x) == rules.mix32(x)
@@ -20,7 +19,6 @@ def test_mix32_keeps_its_values():
     assert [rules.mix32(x) for x in (0, 1, 2**32 - 1)] == [0, 0x688990C0, 0x6768824A]
 
 
-@settings(deadline=None)
 @given(WORD, WORD, st.sampled_from([1, 2, 8, 64]))
 def test_bucket_compiled_is_bucket(vertex, salt, sub_rounds):
     found = rule.bucket(vertex, salt, sub_rounds)
@@ -28,7 +26,6 @@ def test_bucket_compiled_is_bucket(vertex, salt, sub_rounds):
     assert 0 <= found < sub_rounds
 
 
-@settings(deadline=None)
 @given(WORD, WORD, WORD)
 def test_of_two_communities_exactly_one_wins_a_tie(a, b, seed):
     order = sorted((a, b), key=lambda c: (rules.mix32(c ^ seed), c))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louvain_um as lu
@@ -17,7 +17,6 @@ from louvain_um.results.communities import Communities
 LABELS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=30)
 
 
-@settings(deadline=None)
 @given(LABELS)
 def test_agreement_keeps_together_what_both_partitions_do(pairs):
     one, other = np.array(pairs, np.uint32).reshape(-1, 2).T

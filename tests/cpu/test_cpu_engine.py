@@ -170,7 +170,7 @@ def test_leiden_counts_many_communities_about_as_fast_as_louvain():
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs(), seed=st.integers(0, 2**32 - 1), threads=st.sampled_from([1, 2]))
 def test_labels_do_not_depend_on_where_rows_lie(method, graph, seed, threads):
     options = Options(method=method, seed=seed, threads=threads, device="cpu")
@@ -207,7 +207,7 @@ def is_well_connected(between, degrees, rate):
 
 
 @pytest.mark.parametrize("objective", ["modularity", "cpm"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graph=graphs(), resolution=st.sampled_from([0.3, 1.0, 3.0]), seed=st.integers(0, 99))
 def test_communities_are_connected_and_what_they_join_well(objective, graph, resolution, seed):
     found = lu.leiden(graph, device="cpu", objective=objective, resolution=resolution, seed=seed)

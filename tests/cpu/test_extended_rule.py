@@ -5,7 +5,7 @@ import time
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louvain_um as lu
@@ -25,7 +25,6 @@ def together(labels):
     return np.equal.outer(labels, labels)
 
 
-@settings(deadline=None)
 @given(EDGES, LABELS, st.sampled_from([0.5, 1.0, 2.0]))
 def test_directed_modularity_is_networkx_modularity(edges, labels, gamma):
     u, v, w = arrays(edges)
@@ -41,7 +40,6 @@ def test_directed_modularity_is_networkx_modularity(edges, labels, gamma):
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(EDGES, LABELS)
 def test_barbers_modularity(edges, labels):
     u, v, w = arrays(edges)
@@ -55,7 +53,6 @@ def test_barbers_modularity(edges, labels):
     assert found == pytest.approx((expected * inside).sum() / matrix.sum(), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(EDGES, LABELS, st.integers(0, 99))
 def test_signed_modularity(edges, labels, seed):
     u, v, w = arrays(edges)
@@ -76,7 +73,6 @@ def test_signed_modularity(edges, labels, seed):
     assert found == pytest.approx((expected * together(labels)).sum() / weight, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(EDGES, LABELS)
 def test_constant_potts_model(edges, labels):
     u, v, w = arrays(edges)

@@ -51,7 +51,7 @@ def assert_same(one, other):
     assert one.scale == other.scale
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     edges=edge_lists(), ranks=st.integers(1, 4), duplicates=st.sampled_from([None, "once", "sum"])
 )

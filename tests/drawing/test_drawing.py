@@ -25,7 +25,7 @@ def novel():
     return lu.louvain(lu.read_graph("example:les-miserables"), device="cpu")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(graphs())
 def test_every_vertex_and_edge_has_its_place(graph):
     result = lu.louvain(graph, device="cpu")

@@ -214,7 +214,7 @@ def test_a_truncated_gzip_file_and_sorting(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:window .* is shorter than every")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     gaps=st.lists(st.integers(0, 50), max_size=40),
     every=st.sampled_from([1, 7, "20s", "1m"]),

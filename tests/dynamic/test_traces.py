@@ -26,7 +26,7 @@ def store(request):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@settings(max_examples=12 * EXAMPLES, deadline=None)
+@settings(max_examples=12 * EXAMPLES)
 @given(data=st.data())
 def test_a_store_holds_what_a_dict_does(store, weighted, data):
     model = Model(data.draw(st.integers(1, 24)), weighted)
@@ -39,7 +39,7 @@ def test_a_store_holds_what_a_dict_does(store, weighted, data):
     assert louvain(g, device="cpu").labels.tolist() == snapshot.labels.tolist()
 
 
-@settings(max_examples=20 * EXAMPLES, deadline=None)
+@settings(max_examples=20 * EXAMPLES)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
 def test_the_order_of_a_batch_does_not_matter(data, seed, weighted):
     model = Model(12, weighted)

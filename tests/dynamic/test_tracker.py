@@ -169,7 +169,7 @@ def test_ids_follow_the_weight_of_members():
     assert len(set(r.ids[:6].tolist())) == len(set(r.ids[6:12].tolist())) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**31), st.integers(1, 60))
 def test_ids_and_labels_are_one_partition(seed, size):
     rng = np.random.default_rng(seed)

@@ -15,7 +15,7 @@ SUFFIXES = ["gexf", "graphml", "cyjs", "gexf.gz", "graphml.gz", "cyjs.gz"]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graph=graphs())
 def test_round_trip(tmp_path_factory, suffix, graph):
     path = tmp_path_factory.mktemp("trip") / f"g.{suffix}"

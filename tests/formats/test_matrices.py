@@ -123,7 +123,7 @@ def test_metis_one_way_lists_can_be_symmetrized(tmp_path):
     assert g.n_edges == 2
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.integers(1, 8),
     st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.sampled_from([1.0, 2.0]))),

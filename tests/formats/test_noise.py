@@ -51,7 +51,7 @@ def check(path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_changed_bytes(folder, name, data):
     whole = bytearray((folder / name).read_bytes())
@@ -66,7 +66,7 @@ def test_changed_bytes(folder, name, data):
     check(path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text('01 \t\n,;"#%/-.eanx', max_size=30), st.sampled_from(["g.txt", "g.txt.gz"]))
 def test_any_text(tmp_path_factory, text, name):
     path = tmp_path_factory.getbasetemp() / name

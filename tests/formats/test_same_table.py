@@ -140,7 +140,7 @@ def contents(graph):
     return names, sorted((min(a, b), max(a, b), w) for a, b, w in zip(*ends, weights, strict=True))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(edges=tables())
 def test_every_source_gives_the_same_graph(tmp_path_factory, edges):
     folder = tmp_path_factory.mktemp("table")

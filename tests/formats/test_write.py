@@ -18,7 +18,7 @@ NAMES = ["g.txt", "g.csv", "g.tsv.gz", "g.mtx", "g.mtx.gz", "g.graph", "g.npz", 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs())
 def test_round_trip(tmp_path_factory, name, graph):
     if "graph" in name:
@@ -31,7 +31,7 @@ def test_round_trip(tmp_path_factory, name, graph):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     digits=st.lists(st.tuples(st.integers(1, 999_999), st.integers(0, 9)), min_size=1, max_size=9),
     power=st.sampled_from([0, -9, 15]),

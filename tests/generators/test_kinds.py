@@ -372,7 +372,7 @@ def test_compiled_finaliser_equals_the_plain_one_and_splitmix64():
     assert int(hashing.draw(np.uint64(0), 0)) == 0xE220_A839_7B1D_CDAF
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1), st.booleans())
 def test_a_permutation_hits_everything_once_and_can_be_undone(n, seed, wanted):
     p = hashing.permutation(base.stream_key(seed, 5), n, wanted)

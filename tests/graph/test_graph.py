@@ -113,7 +113,6 @@ def same(a, b):
     )
 
 
-@settings(deadline=None)
 @given(graphs())
 def test_objects_turn_back_into_the_same_graph(graph):
     for back in (graph.to_networkx(), graph.to_igraph(), graph.to_scipy()):
@@ -213,7 +212,7 @@ def test_negative_loops_are_refused():
         Graph(np.zeros(3, np.int64), np.zeros(0, np.uint32), None, np.array([0, -1]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs())
 def test_what_is_built_is_valid(graph):
     graph.validate()

@@ -152,7 +152,7 @@ def test_negative_weights_of_rows_are_refused():
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), resolution=st.sampled_from([0.3, 1.0]))
 def test_communities_hang_together_by_positive_weights(seed, resolution):
     random = np.random.default_rng(seed)

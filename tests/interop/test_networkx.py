@@ -269,7 +269,7 @@ def given_graphs(draw):
 
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:Note. conversions:UserWarning")
-@settings(max_examples=100, deadline=None, database=None)
+@settings(max_examples=100, database=None)
 @given(given_graphs())
 def test_answers_are_those_of_networkx(graph):
     source = next(iter(graph))

@@ -5,7 +5,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louvain_um as lu
@@ -45,7 +45,6 @@ def two_levels(names=None):
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-3, 12)))
 def test_numbering_is_by_size_then_smallest_member(labels):
     numbered = number_by_size(labels).tolist()
@@ -151,7 +150,6 @@ def test_no_vertices():
     assert result._repr_html_()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2**34)), max_size=40),
     st.lists(st.integers(0, 3), min_size=10, max_size=10),

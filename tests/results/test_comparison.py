@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louvain_um as lu
@@ -21,7 +21,6 @@ metrics = pytest.importorskip("sklearn.metrics")
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(PAIRS)
 def test_measures_are_scikit_learns(pairs):
     a, b = np.array(pairs).T
@@ -36,7 +35,6 @@ def test_measures_are_scikit_learns(pairs):
     assert found.identical == same
 
 
-@settings(deadline=None)
 @given(PAIRS)
 def test_labels_names_and_order_of_arguments_do_not_matter(pairs):
     a, b = np.array(pairs).T

@@ -79,7 +79,7 @@ COVERS = st.integers(3, 9).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(COVERS)
 def test_measures_are_as_defined(drawn):
     n, *both = drawn

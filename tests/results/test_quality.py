@@ -36,7 +36,6 @@ def sets(labels):
     return [{v for v, c in enumerate(labels) if c == k} for k in sorted(set(labels))]
 
 
-@settings(deadline=None)
 @given(EDGES, LABELS, st.sampled_from([0.25, 1.0, 3.0]))
 def test_agrees_with_networkx(edges, labels, gamma):
     reference, graph = both(edges)
@@ -75,7 +74,6 @@ def test_coverage_of_an_unweighted_graph_is_networkx_coverage():
     assert quality(graph, labels).coverage == coverage
 
 
-@settings(deadline=None)
 @given(EDGES, LABELS, st.permutations(range(5)))
 def test_modularity_does_not_depend_on_the_labels_names(edges, labels, names):
     _, graph = both(edges)
@@ -120,7 +118,6 @@ def graph_of(edges, scale=1.0):
     return lu.Graph.from_edges(u, v, w * scale, n_vertices=12)
 
 
-@settings(deadline=None)
 @given(EDGES_OF_TABLES, LABELS, st.sampled_from([1.0, 0.25]))
 def test_weights_inside_and_cut_are_those_of_networkx(edges, labels, scale):
     graph = graph_of(edges, scale)
@@ -146,7 +143,6 @@ def test_weights_inside_and_cut_are_those_of_networkx(edges, labels, scale):
         assert row["hubs"] == expected
 
 
-@settings(deadline=None)
 @given(EDGES_OF_TABLES, st.sets(st.integers(0, 11)))
 def test_a_subgraph_is_that_of_networkx(edges, chosen):
     graph = graph_of(edges)
@@ -208,7 +204,7 @@ def test_sums_of_decimals_have_no_digits_of_scaling():
     assert frame["cut"].tolist() == [0.1, 0.1]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(graph=graphs(), threshold=st.sampled_from([0.0, 0.1, 0.4, 1.0]))
 def test_memberships_are_shares_of_weight(graph, threshold):
     found = lu.louvain(graph, device="cpu")

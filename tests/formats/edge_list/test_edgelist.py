@@ -123,7 +123,7 @@ def test_weights(tmp_path):
     assert "not read" in read(tmp_path, "0 1 red\n1 2 blue\n").notes[0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.floats(0, 1e300, allow_nan=False), min_size=1, max_size=8))
 def test_every_double_is_parsed_to_the_last_bit(tmp_path_factory, weights):
     text = "".join(f"0 1 {w!r}\n0 1 {w:.12f}\n" for w in weights).encode()
@@ -314,7 +314,7 @@ def test_standard_input(monkeypatch):
         read_graph("-")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1),
     st.sampled_from([1, 10**6, 2**33]),

@@ -71,7 +71,7 @@ def round_trip(folder, suffix, vertices):
     return read_labels(path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     names=st.lists(
         st.one_of(
@@ -182,7 +182,6 @@ def test_no_vertices(tmp_path, suffix):
     assert len(read_labels(path)) == 0
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1)),

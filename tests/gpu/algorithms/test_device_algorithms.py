@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 import louvain_um as lu
 from louvain_um import Graph
@@ -128,12 +128,7 @@ def test_repeated_calls_leave_no_objects(gpu):
 
 
 def test_small_graphs(device):
-    @settings(
-        max_examples=device.examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
+    @settings(max_examples=device.examples, database=None)
     @given(graphs())
     def checked(graph):
         check(device, graph)

@@ -92,7 +92,7 @@ def place(request, monkeypatch):
 @pytest.mark.parametrize("store", [*DEVICE_STORES, *OPTIONS])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_device_store_holds_what_a_dict_does(place, store, weighted):
-    @settings(max_examples=10 if place.libraries is None else 20, deadline=None)
+    @settings(max_examples=10 if place.libraries is None else 20)
     @given(data=st.data(), blocks=st.sampled_from([1, 3]))
     def check(data, blocks):
         model = Model(data.draw(st.integers(1, 24)), weighted)

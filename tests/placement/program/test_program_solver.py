@@ -126,7 +126,7 @@ ARRAYS = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ARRAYS, st.integers(1, 600 * MIB), st.randoms(use_true_random=False))
 def test_plans_keep_budgets_whatever_the_order_and_no_fixed_policy_is_faster(
     drawn, budget, shuffle
@@ -152,7 +152,7 @@ def test_plans_keep_budgets_whatever_the_order_and_no_fixed_policy_is_faster(
             assert cost.seconds(found) <= cost.seconds(fixed) * (1 + 1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ARRAYS, st.lists(st.integers(1, 600 * MIB), min_size=2, max_size=8))
 def test_more_budget_never_takes_longer(drawn, budgets):
     arrays = [

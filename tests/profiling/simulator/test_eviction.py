@@ -202,7 +202,7 @@ def test_a_small_block_evicts_its_pieces_with_those_of_others():
     assert result.peak_bytes == BLOCK
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(programs())
 def test_whatever_runs_stays_within_its_room_and_repeats_itself(program):
     trace, placements, room, driver = program

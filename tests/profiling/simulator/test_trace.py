@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from simulator_cases import array, run, scan
 
@@ -28,7 +28,6 @@ def unrolled(t):
     return [(a, p, w, m) for a, f, n, w, m in rows for p in range(f, f + n)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.sampled_from(Access))))
 def test_compression_keeps_every_touch_and_its_order(rows):
     array_, pages, ways = ([row[i] for row in rows] for i in range(3))

@@ -71,7 +71,7 @@ def sessions(draw):
     )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sessions())
 def test_every_byte_is_somewhere(session):
     analysis = SessionAnalysis(session)
@@ -102,7 +102,7 @@ def test_every_byte_is_somewhere(session):
             assert layer.values.sum() == pytest.approx(faults)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(sessions(), sessions())
 def test_every_session_is_shown(first, second):
     page = render([first, second])
