@@ -42,15 +42,13 @@ def main() -> None:
 def measure(graph: lu.Graph, graphs: int, device: str) -> dict[str, Any]:
     """Return seconds and z-score of a graph."""
     found = lu.louvain(graph, device=device)
-    first = lu.significance(found, graphs=2, device=device)
+    first = found.significance(graphs=2, device=device)
     begin = time.perf_counter()
-    tested = lu.significance(found, graphs=graphs, device=device)
+    tested = found.significance(graphs=graphs, device=device)
     seconds = time.perf_counter() - begin
     assert np.array_equal(first.null, tested.null[:2])
     if device == "cuda":
-        here, there = (
-            lu.significance(found, graphs=COMPARED, device=each) for each in ("cpu", device)
-        )
+        here, there = (found.significance(graphs=COMPARED, device=each) for each in ("cpu", device))
         assert here.summary() == there.summary()
     size = {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "graphs": graphs}
     return size | {"seconds": round(seconds, 3), "z": round(tested.z, 1)}

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
         triangles,
     )
     from louvain_um.algorithms.traversal import bfs, sssp
-    from louvain_um.analysis.description import describe
     from louvain_um.analysis.ensemble import ensemble
     from louvain_um.analysis.resolution import resolution_profile
-    from louvain_um.analysis.significance import significance
     from louvain_um.api import detect_partitioned, leiden, louvain
     from louvain_um.distributed.files.reading import read_partitioned
     from louvain_um.dynamic.graph import DynamicGraph
@@ -56,10 +54,8 @@ _HOMES = {
         "triangles",
     ),
     "louvain_um.algorithms.traversal": ("bfs", "sssp"),
-    "louvain_um.analysis.description": ("describe",),
     "louvain_um.analysis.ensemble": ("ensemble",),
     "louvain_um.analysis.resolution": ("resolution_profile",),
-    "louvain_um.analysis.significance": ("significance",),
     "louvain_um.api": ("detect_partitioned", "leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
     "louvain_um.dynamic.tracking.tracker": ("Tracker",),
@@ -109,7 +105,6 @@ __all__ = [
     "as_graph",
     "bfs",
     "connected_components",
-    "describe",
     "detect_partitioned",
     "ensemble",
     "leiden",
@@ -125,7 +120,6 @@ __all__ = [
     "read_stream",
     "recording",
     "resolution_profile",
-    "significance",
     "spmv",
     "sssp",
     "sweep",

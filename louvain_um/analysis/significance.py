@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,74 +20,10 @@ from louvain_um.options import Method, Options
 from louvain_um.planning import plan
 from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.communities import Communities
+from louvain_um.results.significance import Significance
 
 SIMILAR: Final = 2.0
 """Communities of random graphs are compared with one of at most so many times their volume."""
-
-CHANCE: Final = 0.05
-"""p-value above which communities are no more than chance gives."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Significance:
-    """Communities of a graph compared with those of random graphs with the same degrees.
-
-    Parameters
-    ----------
-    modularity : float
-        Of the graph.
-    null : float64[graphs]
-        Modularity that the same detection finds in each random graph.
-    communities : float64[k]
-        p-value of each community: the share of communities of random graphs, of half to twice its
-        volume, that keep as large a share of their edges inside; NaN where there are none.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> r = lu.louvain(lu.read_graph("example:les-miserables"), device="cpu")
-    >>> found = lu.significance(r, graphs=20)
-    >>> bool(found.z > 2), round(found.p_value, 3), len(found.communities) == r.n_communities
-    (True, 0.048, True)
-    """
-
-    modularity: float
-    null: NDArray[np.float64]
-    communities: NDArray[np.float64]
-
-    @property
-    def z(self) -> float:
-        """Standard deviations between the modularity and the mean of random graphs."""
-        spread = float(self.null.std(ddof=1)) if len(self.null) > 1 else 0.0
-        gap = self.modularity - float(self.null.mean())
-        return gap / spread if spread else float(np.copysign(np.inf, gap)) if gap else 0.0
-
-    @property
-    def p_value(self) -> float:
-        """Share of graphs, this one included, whose modularity is at least as large."""
-        return float((1 + np.count_nonzero(self.null >= self.modularity)) / (1 + len(self.null)))
-
-    def summary(self) -> dict[str, Any]:
-        """Return what ``detect --json`` prints."""
-        return {
-            "graphs": len(self.null),
-            "mean": float(self.null.mean()),
-            "z": self.z,
-            "p_value": self.p_value,
-            "communities": [None if np.isnan(p) else p for p in self.communities.tolist()],
-        }
-
-    def __str__(self) -> str:
-        mean, graphs = float(self.null.mean()), len(self.null)
-        if self.p_value > CHANCE and graphs >= 1 / CHANCE - 1:
-            return (
-                f"modularity {self.modularity:.4f} is what random graphs of the same degrees give: "
-                f"{mean:.4f} on average of {graphs}"
-            )
-        return (
-            f"modularity {self.modularity:.4f}, against {mean:.4f} on average of {graphs} random "
-            f"graphs of the same degrees (z {self.z:.1f}, p {self.p_value:.3g})"
-        )
 
 
 @counts_progress
@@ -100,50 +36,7 @@ def significance(
     device: str = "auto",
     device_budget: int | str | None = None,
 ) -> Significance:
-    """Compare communities with those of random graphs of the same degrees.
-
-    Parameters
-    ----------
-    found : Communities
-    graphs : int
-        Random graphs, of the configuration model; weights are drawn again among the edges.
-    seed : int
-        Of the first graph; the others follow.
-    progress : callable or bool, optional
-        True: a line on the terminal or in the notebook. A function is called
-        before each graph with those done, all graphs, and a text.
-    device : str
-        As in `louvain`; a GPU also makes the random graphs, the same ones as the CPU.
-    device_budget : int or str, optional
-        As in `louvain`, of random graphs and their detection together. Where both do not fit the
-        GPU, and with a share, the CPU makes the graphs.
-
-    Returns
-    -------
-    Significance
-        z-score and p-value of the modularity, and a p-value for each community.
-
-    Raises
-    ------
-    OptionError
-        The objective is not "modularity", or what is given is no result.
-    GraphError
-        The result has no graph.
-
-    References
-    ----------
-    Molloy, Reed: A critical point for random graphs with a given degree sequence, 1995.
-
-    Examples
-    --------
-    >>> import networkx as nx, louvain_um as lu
-    >>> r = lu.louvain(nx.gnm_random_graph(100, 300, seed=1), device="cpu")
-    >>> lu.significance(r, graphs=20).p_value > 0.05
-    True
-    """
-    if not isinstance(found, Communities):
-        what = "must be communities, as in significance(louvain(graph))"
-        raise OptionError("found", type(found).__name__, what)
+    """Compare communities with those of random graphs; see `Communities.significance`."""
     graph = found.require_graph()
     if found.objective != "modularity":
         raise OptionError("objective", found.objective, "has no random graphs here; use modularity")

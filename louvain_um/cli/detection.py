@@ -12,13 +12,13 @@ from louvain_um.cli.reading import Reading
 from louvain_um.cli.terminal import with_flags
 
 if TYPE_CHECKING:
-    from louvain_um.analysis.description import Description
     from louvain_um.distributed.cluster import ClusterRun
     from louvain_um.distributed.files.reading import PartitionedGraph
     from louvain_um.distributed.files.writing import PartitionedLabels
     from louvain_um.graph.graph import Graph
     from louvain_um.options import Options
     from louvain_um.results.communities import Communities
+    from louvain_um.results.description import Description
 
 
 def read(name: str, reading: Reading, clustered: ClusterRun) -> Graph | PartitionedGraph:
@@ -175,6 +175,7 @@ def show(
     source: str,
     output: Path | None,
     compiling: float,
+    described: Description | None,
     *,
     top: int,
     verbose: bool,
@@ -193,7 +194,7 @@ def show(
         console.print(f"{name}: {many}{arcs}, read by the ranks", soft_wrap=True)
     else:
         console.print(terminal.graph_line(result.graph, name), soft_wrap=True)
-    show_result(result, compiling, top)
+    show_result(result, compiling, top, described)
     if verbose:
         console.print()
         console.print(terminal.levels_table(result))
@@ -210,7 +211,12 @@ def show(
         console.print(f"\n{what} of {many} written to {output}", soft_wrap=True)
 
 
-def show_result(result: Communities | PartitionedLabels, compiling: float, top: int) -> None:
+def show_result(
+    result: Communities | PartitionedLabels,
+    compiling: float,
+    top: int,
+    described: Description | None = None,
+) -> None:
     """Print the result; `compiling` is the number of seconds to exclude."""
     from louvain_um.cli import terminal
     from louvain_um.results.communities import Communities
@@ -219,4 +225,4 @@ def show_result(result: Communities | PartitionedLabels, compiling: float, top: 
     console.print(terminal.result_line(result, compiling), soft_wrap=True)
     if isinstance(result, Communities) and result.n_communities and top:
         console.print()
-        console.print(terminal.communities_table(result, console.width, top))
+        console.print(terminal.communities_table(result, described, console.width, top))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from louvain_um.graph.graph import Graph
     from louvain_um.results.communities import Communities
+    from louvain_um.results.description import Description
     from louvain_um.results.partition import Outcome
 
 
@@ -183,22 +184,29 @@ def result_line(result: Outcome, compiling: float = 0.0) -> str:
     )
 
 
-def communities_table(result: Communities, width: int, top: int) -> Table:
-    """Return a table of the `top` largest communities, members by descending degree."""
+def communities_table(
+    result: Communities, described: Description | None, width: int, top: int
+) -> Table:
+    """Return a table of the `top` largest communities: descriptions, or members by degree."""
     from louvain_um.results.display import count
 
-    table = new_table("#", "size", "<members")
-    room = max(20, width - 20)
-    for c, members in enumerate(largest(result, room, top)):
-        size = int(result.sizes[c])
-        table.add_row(str(c), f"{size:,}", listing(members, size, room))
+    if described is None:
+        table, room = new_table("#", "size", "<members"), max(20, width - 20)
+        for c, members in enumerate(largest(result, room, top)):
+            size = int(result.sizes[c])
+            table.add_row(str(c), f"{size:,}", listing(members, size, room))
+    else:
+        last = ["<distinguished by"] if described.findings else []
+        table = new_table("#", "size", "density", "cut", "<hubs", *last)
+        for row in described.rows(top):
+            table.add_row(*map(printable, row[: len(table.columns)]))
     rest = result.n_communities - top
     if rest > 0:
         sizes = result.sizes[top:]
         span = f"{sizes[-1]:,} to {sizes[0]:,}" if sizes[0] > sizes[-1] else f"{sizes[0]:,}"
-        table.add_row(
-            "…", f"{int(sizes.sum()):,}", f"in {count(rest, 'more', 'more')}, of {span} each"
-        )
+        between = [""] * (len(table.columns) - 3)
+        others = f"in {count(rest, 'more', 'more')}, of {span} each"
+        table.add_row("…", f"{int(sizes.sum()):,}", *between, others)
     return table
 
 

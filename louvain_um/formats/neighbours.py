@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.errors import GraphError, OptionError
+from louvain_um.formats.attributes import Columns, attributed
 from louvain_um.formats.ids import name_array
 from louvain_um.formats.matrices import check_indices, from_sparse, united
 from louvain_um.formats.read_options import ReadOptions
@@ -59,7 +60,8 @@ def from_anndata(data: Any, options: ReadOptions) -> Graph:
         if (matrix != matrix.T).nnz:
             matrix, note = united(matrix)
             notes.append(note)
-    return from_sparse(matrix, options, name_array(names), notes)
+    graph = from_sparse(matrix, options, name_array(names), notes)
+    return attributed(graph, Columns(data.obs) if len(data.obs.columns) else None)
 
 
 def check_cells(data: Any, key: object) -> None:

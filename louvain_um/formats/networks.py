@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, Uncertain, shown
+from louvain_um.formats.attributes import attributed, of_list, of_rows
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.column_roles import NAMES, choose_weight, is_id
-from louvain_um.formats.ids import ascending, name_array, numbers_or_texts
+from louvain_um.formats.ids import ascending, name_array, numbers_or_texts, order_of
 from louvain_um.formats.parse_errors import NUMBER
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
@@ -85,8 +86,13 @@ def from_file(network: Network, options: ReadOptions) -> Graph:
     repeated = len(set(zip(u.tolist(), v.tolist(), strict=True))) < len(u)
     if repeated and weights is None and options.duplicates is None:
         options = replace(options, duplicates="sum")
-    array, u, v = ascending(numbers_or_texts(names), u, v)
-    return make_graph(u, v, weights, array, options, notes=[*network.notes, *notes, *remarks])
+    plain = numbers_or_texts(names)
+    array, u, v = ascending(plain, u, v)
+    graph = make_graph(u, v, weights, array, options, notes=[*network.notes, *notes, *remarks])
+    rows = [*nodes.values()]
+    columns = of_rows([rows[place] for place in order_of(plain)]) or {}
+    others = {name: values for name, values in columns.items() if name.lower() not in NAMES}
+    return attributed(graph, others or None)
 
 
 def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], list[str]]:
@@ -135,7 +141,8 @@ def from_networkx(graph: Any, options: ReadOptions) -> Graph:
     v = np.fromiter((number[b] for _, b in graph.edges()), np.uint32, n_edges)
     weights, notes = _weights([data for *_, data in graph.edges(data=True)], options)
     names, u, v = ascending(nodes, u, v)
-    return make_graph(u, v, weights, names, options, notes=notes)
+    made = make_graph(u, v, weights, names, options, notes=notes)
+    return attributed(made, of_rows([graph.nodes[nodes[place]] for place in order_of(nodes)]))
 
 
 def from_networkit(graph: Any, options: ReadOptions) -> Graph:
@@ -159,9 +166,11 @@ def from_igraph(graph: Any, options: ReadOptions) -> Graph:
     attribute = next((a for a in graph.vs.attributes() if a.lower() == "name"), None)
     names = list(range(graph.vcount())) if attribute is None else graph.vs[attribute]
     _refuse_repeated(names, attribute)
-    return make_graph(
+    made = make_graph(
         ends[:, 0].copy(), ends[:, 1].copy(), weights, name_array(names), options, notes=notes
     )
+    others = [name for name in graph.vs.attributes() if name != attribute]
+    return attributed(made, {name: of_list(graph.vs[name]) for name in others} or None)
 
 
 def _refuse_repeated(names: Sequence[Any], attribute: str | None) -> None:

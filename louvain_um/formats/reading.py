@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from louvain_um.errors import (
@@ -15,6 +16,7 @@ from louvain_um.errors import (
     shown,
     warn,
 )
+from louvain_um.formats.attributes import table_of, with_table
 from louvain_um.formats.file_types import (
     NETWORKS,
     READERS,
@@ -58,6 +60,7 @@ def read_graph(
     trusted: bool = False,
     allow_rounding: bool = False,
     loops: Literal["keep", "drop"] = "keep",
+    nodes: Any = None,
 ) -> Graph:
     r"""Read a graph from a file, or from standard input.
 
@@ -132,6 +135,11 @@ def read_graph(
         `Graph.from_edges`.
     loops : {"keep", "drop"}
         Whether edges of a vertex to itself count, such as the diagonal of correlations.
+    nodes : table or path, optional
+        A row for each vertex, whose columns become `Graph.attributes`: a table of pandas, Arrow
+        or Polars, or a CSV, TSV or Parquet file. Vertices, as the graph names them, are in the
+        column vertex, id, node, name or label, else in an index that is not of numbers, else in
+        the first column. Notes count rows and vertices without a match.
 
     Returns
     -------
@@ -182,7 +190,8 @@ def read_graph(
         loops=loops,
     )
     name = path_text(path, "pass one, or an object to as_graph")
-    return warned(read(name, format, options))
+    table = table_of(nodes)
+    return warned(with_table(read(name, format, options), table))
 
 
 def as_graph(
@@ -200,6 +209,7 @@ def as_graph(
     bipartite: bool | None = None,
     allow_rounding: bool = False,
     loops: Literal["keep", "drop"] = "keep",
+    nodes: Any = None,
 ) -> Graph:
     """Convert another library's graph to a `Graph`.
 
@@ -238,6 +248,9 @@ def as_graph(
         `Graph.from_edges`.
     loops : {"keep", "drop"}
         Whether edges of a vertex to itself count.
+    nodes : table or path, optional
+        Attributes of vertices, as for `read_graph`. By default those of a networkx or igraph
+        graph's vertices, or ``obs`` of an AnnData.
 
     Raises
     ------
@@ -275,13 +288,16 @@ def as_graph(
         allow_rounding=allow_rounding,
         loops=loops,
     )
+    table = table_of(nodes)
     if isinstance(obj, str | os.PathLike):
         with named("read_graph"):
-            return warned(read(os.fspath(obj), None, options))
+            return warned(with_table(read(os.fspath(obj), None, options), table))
     from louvain_um.formats.objects import adapt
 
     graph = adapt(obj, options)
-    return graph if graph is obj else warned(graph)
+    if graph is not obj:
+        return warned(with_table(graph, table))
+    return graph if table is None else warned(with_table(copy(graph), table))
 
 
 def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:

@@ -37,7 +37,8 @@ def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
     else:
         found.add_weighted_edges_from(zip(*ends, w.tolist(), strict=True))
     for name, values in _checked(graph, attributes).items():
-        networkx.set_node_attributes(found, dict(zip(vertices, values, strict=True)), name)
+        given = {v: value for v, value in zip(vertices, values, strict=True) if value is not None}
+        networkx.set_node_attributes(found, given, name)
     return found
 
 

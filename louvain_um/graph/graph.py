@@ -46,6 +46,8 @@ class Graph:
     imbalance : int64[n] or None
         Out-degree less in-degree of each vertex of a directed graph; of a bipartite graph, whose
         edges lead from the first mode to the second, plus or minus the degree.
+    attributes : mapping of str to array of length n, optional
+        Attributes of the vertices, which describe communities; None or NaN where missing.
     check : bool
         Whether to `validate`, in two passes over the arcs. Rows that are not those of an
         undirected graph make engines fail or crash.
@@ -67,6 +69,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     kind: GraphKind = "undirected"
     imbalance: NDArray[np.int64] | None = None
+    attributes: Mapping[str, NDArray[Any]] | None = None
     check: InitVar[bool] = True
 
     def __post_init__(self, check: bool) -> None:
@@ -276,7 +279,8 @@ class Graph:
         Parameters
         ----------
         attributes : mapping of str to array of length n, optional
-            Values for the nodes, by the name of the attribute.
+            Further values for the nodes, by the name of the attribute; the graph's own are
+            always there.
 
         Returns
         -------
@@ -299,7 +303,7 @@ class Graph:
         """
         from louvain_um.graph.export import to_networkx
 
-        return to_networkx(self, attributes or {})
+        return to_networkx(self, {**(self.attributes or {}), **(attributes or {})})
 
     @checks_kinds
     def to_igraph(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
@@ -308,7 +312,8 @@ class Graph:
         Parameters
         ----------
         attributes : mapping of str to array of length n, optional
-            Values for the vertices, by the name of the attribute.
+            Further values for the vertices, by the name of the attribute; the graph's own are
+            always there.
 
         Returns
         -------
@@ -325,7 +330,7 @@ class Graph:
         """
         from louvain_um.graph.export import to_igraph
 
-        return to_igraph(self, attributes or {})
+        return to_igraph(self, {**(self.attributes or {}), **(attributes or {})})
 
     def to_scipy(self) -> Any:
         """Return the adjacency matrix as a SciPy sparse array.

@@ -43,6 +43,7 @@ def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
         scale=graph.scale,
         names=chosen if graph.names is None else graph.names[chosen],
         kind=graph.kind,
+        attributes={name: values[chosen] for name, values in (graph.attributes or {}).items()},
         check=False,
     )
     if graph.kind == "bipartite" and graph.imbalance is not None:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, members, number_by_size
-from louvain_um.errors import GraphError, LouvainUmError, OptionError, checks_kinds, shown
+from louvain_um.errors import GraphError, LouvainUmError, checks_kinds, shown
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.subgraph import induced_graph, subgraph
 from louvain_um.options import ObjectiveName
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
+from louvain_um.results.description import Description, describe
 from louvain_um.results.frame import Library, community_table, to_frame
 from louvain_um.results.given_labels import Given, refuse_other_order
 from louvain_um.results.partition import Level, labels_at, nested_labels
@@ -27,13 +29,10 @@ from louvain_um.results.quality import Quality, dense_labels, memberships, modul
 if TYPE_CHECKING:
     import pandas as pd
 
+    from louvain_um.progress import Progress
+    from louvain_um.results.significance import Significance
+
 __all__ = ["Communities", "Level", "number_by_size"]
-
-
-def check_communities(option: str, found: object) -> None:
-    """Raise an OptionError unless an option is a result."""
-    if not isinstance(found, Communities):
-        raise OptionError(option, type(found).__name__, "must be communities, as louvain returns")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -303,6 +302,99 @@ class Communities:
         [[0.67, 0.33], [1.0, 0.0]]
         """
         return memberships(self.require_graph(), self.labels, self.n_communities, threshold)
+
+    def describe(self, nodes: Any = None) -> Description:
+        """Describe communities by attributes of their vertices.
+
+        Parameters
+        ----------
+        nodes : table, graph, AnnData or path, optional
+            As for `read_graph`; by default the graph's own `attributes`.
+
+        Returns
+        -------
+        Description
+            What distinguishes each community: over-represented categories, shifted numbers, top
+            terms of texts. Its `to_frame` also has size, density, cut and hubs.
+
+        Raises
+        ------
+        GraphError
+            A vertex has two rows, or no row is that of a vertex.
+
+        References
+        ----------
+        Benjamini, Hochberg: Controlling the false discovery rate, 1995. Mann, Whitney: On a test of
+        whether one of two random variables is stochastically larger than the other, 1947.
+
+        Examples
+        --------
+        >>> import louvain_um as lu, pandas as pd
+        >>> edges = [(f"{a}{i}", f"{a}{j}") for a in "ab" for i in range(9) for j in range(i)]
+        >>> sides = pd.DataFrame({"id": [f"{a}{i}" for a in "ab" for i in range(9)]})
+        >>> sides["side"] = sides["id"].str[0]
+        >>> r = lu.louvain(lu.as_graph(edges + [("a0", "b0")], nodes=sides), device="cpu")
+        >>> r.describe().labels
+        ['side a (100%, 50% overall)', 'side b (100%, 50% overall)']
+        """
+        return describe(self, nodes)
+
+    def significance(
+        self,
+        *,
+        graphs: int = 100,
+        seed: int = 0,
+        progress: Progress | bool | None = None,
+        device: str = "auto",
+        device_budget: int | str | None = None,
+    ) -> Significance:
+        """Compare the communities with those of random graphs of the same degrees.
+
+        Parameters
+        ----------
+        graphs : int
+            Random graphs, of the configuration model; weights are drawn again among the edges.
+        seed : int
+            Of the first graph; the others follow.
+        progress : callable or bool, optional
+            True: a line on the terminal or in the notebook. A function is called
+            before each graph with those done, all graphs, and a text.
+        device : str
+            As in `louvain`; a GPU also makes the random graphs, the same ones as the CPU.
+        device_budget : int or str, optional
+            As in `louvain`, of random graphs and their detection together. Where both do not fit
+            the GPU, and with a share, the CPU makes the graphs.
+
+        Returns
+        -------
+        Significance
+            z-score and p-value of the modularity, and a p-value for each community.
+
+        Raises
+        ------
+        OptionError
+            The objective is not "modularity".
+        GraphError
+            The result has no graph.
+
+        References
+        ----------
+        Molloy, Reed: A critical point for random graphs with a given degree sequence, 1995.
+
+        Examples
+        --------
+        >>> import networkx as nx, louvain_um as lu
+        >>> r = lu.louvain(nx.gnm_random_graph(100, 300, seed=1), device="cpu")
+        >>> r.significance(graphs=20).p_value > 0.05
+        True
+        """
+        # By name: detection stands above the results that it returns.
+        detecting = import_module("louvain_um.analysis.significance")
+        found: Significance = detecting.significance(
+            self, graphs=graphs, seed=seed, progress=progress, device=device,
+            device_budget=device_budget,
+        )  # fmt: skip
+        return found
 
     def table(self, *, hubs: int = 3) -> pd.DataFrame:
         """Return a pandas frame with one row per community.

@@ -120,6 +120,8 @@ class Result(Partition, Outcome, Protocol):
 
     def hierarchy(self) -> list[NDArray[np.uint32]]: ...  # noqa: D102
 
+    def require_graph(self) -> Graph: ...  # noqa: D102
+
 
 U32 = NDArray[np.uint32]
 

@@ -440,8 +440,8 @@ def test_significance_on_a_device_is_that_of_the_host(gpu, kind, method):
     n, m = 3000, 30_000
     graph = Graph.from_edges(RNG.integers(0, n, m), RNG.integers(0, n, m), WEIGHTS[kind](m))
     found = getattr(lu, method)(graph, device="cpu")
-    here = lu.significance(found, graphs=5, device="cpu")
+    here = found.significance(graphs=5, device="cpu")
     held = held_bytes(RandomGraphs.like(graph))
     for budget in (None, 3 * held, held, "80%"):
-        there = lu.significance(found, graphs=5, device=str(gpu), device_budget=budget)
+        there = found.significance(graphs=5, device=str(gpu), device_budget=budget)
         assert here.summary() == there.summary(), budget

@@ -205,9 +205,9 @@ DETECTION = {
     "modularity": lambda c: lu.modularity(c.graph, c.groups),
     "ensemble": lambda c: lu.ensemble(c.graph, runs=2, device="cpu"),
     "resolutions": lambda c: lu.resolution_profile(c.graph, points=3, runs=1, device="cpu"),
-    "significance": lambda c: lu.significance(c.found, graphs=2, device="cpu"),
-    "describe": lambda c: lu.describe(
-        c.found, pd.DataFrame({"id": np.arange(c.n), "x": np.arange(c.n) % 9})
+    "significance": lambda c: c.found.significance(graphs=2, device="cpu"),
+    "describe": lambda c: c.found.describe(
+        pd.DataFrame({"id": np.arange(c.n), "x": np.arange(c.n) % 9})
     ),
     "estimator": lambda c: lu.Louvain().fit(c.graph.to_scipy()),
     "ranks": lambda c: detect_in_threads(c.graph, Options(device="cpu"), ranks=2),

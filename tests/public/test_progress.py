@@ -45,7 +45,7 @@ def test_runs_are_counted(monkeypatch):
     found = lu.louvain(KARATE, device="cpu")
     lu.ensemble(KARATE, runs=2, device="cpu", progress=True)
     lu.resolution_profile(KARATE, points=2, runs=1, device="cpu", progress=True)
-    lu.significance(found, graphs=2, device="cpu", progress=True)
+    found.significance(graphs=2, device="cpu", progress=True)
     shown = lines(screen)
     for text in ("1 of 2, seed 1", "0 of 2, resolution", "1 of 2, random graph 2"):
         assert any(line.startswith(text) for line in shown), shown

@@ -67,10 +67,18 @@ def detect(
         Path | None,
         option(
             "TABLE",
-            "CSV, TSV or Parquet file with a row for each vertex; prints what "
-            "distinguishes each community.",
+            "CSV, TSV or Parquet file with attributes of vertices, a row for each; implies "
+            "--describe.",
         ),
     ] = None,
+    describe: Annotated[
+        bool,
+        option(
+            "--describe",
+            "Print density, cut and hubs of each community, and which attributes of vertices "
+            "distinguish it.",
+        ),
+    ] = False,
     random_graphs: Annotated[
         int,
         option(
@@ -194,14 +202,16 @@ def detect(
     )
     if random_graphs and (options.objective != "modularity" or clustered.cluster is not None):
         raise OptionError(remedy="--significance is for modularity without --cluster")
-    if nodes is not None and clustered.cluster is not None:
-        raise OptionError(remedy="--nodes is for detection without --cluster")
-    if nodes is not None:
-        parquet = ("pyarrow",) if nodes.suffix.lower() == ".parquet" else ()
-        require_packages("--nodes", "pandas", *parquet)
-        from louvain_um.analysis.description import describe, read_attributes
+    describe |= nodes is not None
+    if describe and clustered.cluster is not None:
+        raise OptionError(remedy="--nodes and --describe are for detection without --cluster")
+    if describe:
+        name = "--describe" if nodes is None else "--nodes"
+        parquet = nodes is not None and nodes.suffix.lower() == ".parquet"
+        require_packages(name, "pandas", *(("pyarrow",) if parquet else ()))
+        from louvain_um.formats.attributes import table_of
 
-        attributes = read_attributes(nodes)
+        attributes = table_of(nodes)
     if labels_folder is not None and output is not None:
         raise OptionError(remedy="pass -o or --labels-folder, not both")
     on_cluster = detect_on_cluster if labels_folder is None else write_on_cluster
@@ -243,16 +253,14 @@ def detect(
         compiling = reporter.compiled - compiled
         tested = None
         if random_graphs and isinstance(result, Communities):
-            from louvain_um.analysis.significance import significance
-
-            tested = significance(
-                result, graphs=random_graphs, device=device, device_budget=device_budget,
+            tested = result.significance(
+                graphs=random_graphs, device=device, device_budget=device_budget,
                 progress=lambda done, graphs, text: reporter.step(f"{text} of {graphs}"),
             )  # fmt: skip
         described = None
-        if nodes is not None and isinstance(result, Communities):
-            reporter.step(f"describing by {nodes}")
-            described = describe(result, attributes)
+        if describe and isinstance(result, Communities):
+            reporter.step("describing communities")
+            described = result.describe(attributes)
         connected = None
         if output is not None and isinstance(result, Communities):
             connected = parallel.aside(connection_notes, result)
@@ -280,16 +288,12 @@ def detect(
         if tested is not None:
             more["significance"] = tested.summary()
         if described is not None:
-            more["descriptions"] = described.labels
+            more["descriptions"] = described.to_frame().reset_index().to_dict("records")
         common.print_json(summary(result, seconds, options.seed, notes) | more)
     elif not quiet:
-        show(result, graph, output, compiling, top=top, verbose=verbose)
+        show(result, graph, output, compiling, described, top=top, verbose=verbose)
     elif output is None:
-        show_result(result, compiling, top)
-    if described is not None and not json:
-        echo("")
-        for community, label in enumerate(described.labels[:top]):
-            echo(f"{community}: {label or 'nothing distinguishes it'}")
+        show_result(result, compiling, top, described)
     if tested is not None and not json:
         echo("")
         echo(str(tested))

@@ -15,10 +15,10 @@ from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError, require_packages
 
 if TYPE_CHECKING:
-    from louvain_um.analysis.description import Description
     from louvain_um.graph.graph import Graph
     from louvain_um.options import Options
     from louvain_um.results.communities import Communities
+    from louvain_um.results.description import Description
 
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 
@@ -102,9 +102,9 @@ def draw(
     require_packages("drawing", "jinja2" if page else "matplotlib", *springs)
     if nodes is not None:
         require_packages("--nodes", "pandas")
-        from louvain_um.analysis.description import describe, read_attributes
+        from louvain_um.formats.attributes import table_of
 
-        attributes = read_attributes(nodes)
+        attributes = table_of(nodes)
     graphs.refuse_same(graph, output)
     check_output(output, force=force)
     with progress_reporter(quiet=quiet) as reporter:
@@ -118,7 +118,7 @@ def draw(
         result = run(loaded, options, reporter) if given is None else given
         described = None
         if nodes is not None:
-            described = describe(result, attributes)
+            described = result.describe(attributes)
         reporter.step(f"drawing {output}")
         name = graphs.name_of(graph)
         with announced(reporter):

@@ -1,3 +1,5 @@
+import json
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -5,13 +7,14 @@ import pytest
 from scipy import stats
 
 import louvain_um as lu
-from louvain_um.analysis.description import Finding
+from louvain_um.results.description import Finding
 
 
 @pytest.fixture(scope="module")
 def found():
     graph = nx.planted_partition_graph(4, 50, 0.4, 0.01, seed=1)
-    return lu.louvain(nx.relabel_nodes(graph, {v: f"c{v:03}" for v in graph}), device="cpu")
+    edges = [(f"c{u:03}", f"c{v:03}") for u, v in graph.edges]
+    return lu.louvain(nx.Graph(edges), device="cpu")
 
 
 def table(found, **columns):
@@ -21,7 +24,7 @@ def table(found, **columns):
 def test_categories_are_those_of_a_hypergeometric_test(found):
     random = np.random.default_rng(3)
     segment = np.where(random.random(200) < 0.6, found.labels % 2, random.integers(0, 5, 200))
-    description = lu.describe(found, table(found, segment=[f"s{s}" for s in segment]))
+    description = found.describe(table(found, segment=[f"s{s}" for s in segment]))
     expected, tests = {}, []
     for community in range(found.n_communities):
         for value in np.unique(segment):
@@ -40,7 +43,7 @@ def test_categories_are_those_of_a_hypergeometric_test(found):
 
 def test_numbers_are_those_of_mann_and_whitney(found):
     values = np.random.default_rng(1).integers(0, 30, 200) + 8 * (found.labels == 2)
-    description = lu.describe(found, table(found, age=values))
+    description = found.describe(table(found, age=values))
     p = [
         stats.mannwhitneyu(
             values[found.labels == c], values[found.labels != c], use_continuity=False,
@@ -78,8 +81,8 @@ def attributes(found, kind):
 
 @pytest.mark.parametrize("kind", ["index", "polars", "pyarrow", "networkx", "igraph", "anndata"])
 def test_attributes_are_taken_from_where_they_are(found, kind):
-    described = lu.describe(found, attributes(found, kind))
-    assert described.findings == lu.describe(found, attributes(found, "index")).findings
+    described = found.describe(attributes(found, kind))
+    assert described.findings == found.describe(attributes(found, "index")).findings
     assert described.labels[0].startswith("colour red (100%, ")
     own = kind in ("networkx", "igraph")  # these hold the communities, too
     assert list(described.notes) == ["column community is left out: it holds the communities"] * own
@@ -91,11 +94,11 @@ def test_an_index_that_names_no_vertex_gives_way_to_the_first_column(found, inde
     columns = pd.DataFrame({"who": found.names, "colour": frame["colour"].to_numpy()})
     places = np.arange(len(columns)) + 0.5
     columns.index = places if index == "numbers" else pd.MultiIndex.from_arrays([places, places])
-    assert lu.describe(found, columns).findings == lu.describe(found, frame).findings
+    assert found.describe(columns).findings == found.describe(frame).findings
 
 
 def test_what_distinguishes_communities_is_shown_as_text_and_in_a_notebook(found):
-    described = lu.describe(found, attributes(found, "index"))
+    described = found.describe(attributes(found, "index"))
     assert str(described).splitlines()[1] == f"1: {described.labels[1]}"
     assert repr(described) == f"Description({found!r}, 4 findings)"
     shown = described._repr_html_()
@@ -107,14 +110,14 @@ def test_terms_of_texts(found):
     pytest.importorskip("sklearn")
     words = ["wine cheese", "steel iron", "music dance", "goal ball"]
     texts = [f"likes {words[c]} number{v}" for v, c in enumerate(found.labels)]
-    labels = lu.describe(found, table(found, about=texts)).labels
+    labels = found.describe(table(found, about=texts)).labels
     assert all(word.split()[0] in label for word, label in zip(words, labels, strict=True))
 
 
 def test_nothing_sets_random_attributes_apart(found):
     random = np.random.default_rng(5)
     columns = {"a": random.integers(0, 3, 200).astype(str), "b": random.random(200)}
-    assert lu.describe(found, table(found, **columns)).findings == ()
+    assert found.describe(table(found, **columns)).findings == ()
 
 
 def test_rows_and_columns_that_are_left_out_are_noted(found, tmp_path):
@@ -124,7 +127,7 @@ def test_rows_and_columns_that_are_left_out_are_noted(found, tmp_path):
     frame = pd.concat([frame[5:], pd.DataFrame({"id": ["007"], "side": ["x"], "key": ["z"]})])
     for path, write in (("n.csv", frame.to_csv), ("n.parquet", frame.to_parquet)):
         write(tmp_path / path, index=False)
-        description = lu.describe(found, tmp_path / path)
+        description = found.describe(tmp_path / path)
         assert description.notes == (
             "1 row is of no vertex, such as '007'",
             "5 vertices have no row",
@@ -145,7 +148,7 @@ def test_rows_and_columns_that_are_left_out_are_noted(found, tmp_path):
 )
 def test_bad_tables_are_refused(found, nodes, message):
     with pytest.raises(lu.GraphError, match=message):
-        lu.describe(found, nodes)
+        found.describe(nodes)
 
 
 def test_the_command_prints_a_line_for_each_community(tmp_path):
@@ -157,8 +160,14 @@ def test_the_command_prints_a_line_for_each_community(tmp_path):
     lines = [f"{v},{'left' if v < 12 else 'right'}\n" for v in range(24)]
     (tmp_path / "n.csv").write_text("vertex,side\n" + "".join(lines))
     words = ["detect", f"{tmp_path}/g.txt", "--device", "cpu", "--nodes", f"{tmp_path}/n.csv"]
-    shown = CliRunner().invoke(app, words).stdout
-    assert "0: side left (100%, 50% overall)" in shown
+    row = "0    12        1    1  11, 0, 1    side left (100%, 50% overall)"
+    assert row in CliRunner().invoke(app, words).stdout
+    alone = CliRunner().invoke(app, [*words[:-2], "--describe"]).stdout
+    assert "0    12        1    1  11, 0, 1" in alone
+    assert "distinguished" not in alone
+    asked = CliRunner().invoke(app, [*words, "--json"]).stdout
+    first = json.loads(asked)["descriptions"][0]
+    assert (first["hubs"], first["label"]) == ([11, 0, 1], "side left (100%, 50% overall)")
 
 
 def test_numbers_are_written_with_three_digits_and_no_exponent():
@@ -166,3 +175,61 @@ def test_numbers_are_written_with_three_digits_and_no_exponent():
         community=0, column="turnover", value="low", inside=2534.6, overall=0.12345, p=0
     )
     assert str(finding) == "turnover low (2,530, 0.123 overall)"
+
+
+def test_a_table_that_is_read_with_the_graph_describes_it(found, tmp_path):
+    frame = table(found, side=[f"s{label}" for label in found.labels])
+    other = pd.DataFrame({"id": ["elsewhere"], "side": ["x"]})
+    pd.concat([frame[1:], other]).to_csv(tmp_path / "n.csv", index=False)
+    nx.write_weighted_edgelist(found.graph.to_networkx(), tmp_path / "g.txt")
+    with pytest.warns(lu.GraphWarning) as warned:
+        graph = lu.read_graph(tmp_path / "g.txt", nodes=tmp_path / "n.csv")
+    reported = ("1 row is of no vertex, such as 'elsewhere'", "1 vertex has no row")
+    assert graph.notes[:2] == reported
+    assert {str(each.message) for each in warned} == set(reported)
+    sides = graph.attributes["side"]
+    assert sides[1:].tolist() == [f"s{label}" for label in found.labels[1:]]
+    mine = lu.Communities.of(graph, found.labels)
+    assert mine.describe().findings == found.describe(frame[1:]).findings
+    assert mine.subgraph(1).attributes["side"].tolist() == ["s1"] * mine.sizes[1]
+    with pytest.raises(lu.GraphError, match="cannot be read"):
+        lu.read_graph("no such graph", nodes="no such table.csv")
+    assert lu.as_graph(found.graph, nodes=frame).attributes["side"][0] == frame["side"][0]
+    assert found.graph.attributes is None
+
+
+@pytest.mark.parametrize("kind", ["networkx", "igraph", "anndata", "graphml", "gml"])
+def test_attributes_come_along(found, kind, tmp_path):
+    if kind == "anndata":
+        source = attributes(found, kind)
+        source.obsp["connectivities"] = found.graph.to_scipy().astype(float)
+    elif kind in ("graphml", "gml"):
+        source = tmp_path / f"g.{kind}"
+        getattr(nx, f"write_{kind}")(attributes(found, "networkx"), source)
+    else:
+        source = attributes(found, kind)
+    again = lu.as_graph(source)
+    assert again.names.tolist() == found.names.tolist()
+    described = lu.Communities.of(again, found.labels).describe()
+    assert described.findings == found.describe(attributes(found, "index")).findings
+    assert again.to_networkx().nodes["c000"]["colour"] in ("red", "blue")
+
+
+def test_a_graph_without_attributes_is_described_by_its_edges(found):
+    described = found.describe()
+    assert described.labels == [""] * found.n_communities
+    assert described.to_frame()["density"].tolist() == found.quality().density.tolist()
+    hubs = ", ".join(found.table().loc[0, "hubs"])
+    density, cut = found.quality().density[0], found.quality().cut[0]
+    assert described.rows(1) == [("0", "50", f"{density:.3g}", f"{cut:.0f}", hubs, "")]
+
+
+def test_values_of_every_kind_become_columns():
+    graph = nx.path_graph(4)
+    columns = {"a": [1, 2.5, None, 3], "b": [True, False, True, None], "c": [1, 2]}
+    for name, values in columns.items():
+        nx.set_node_attributes(graph, dict(enumerate(values)), name)
+    found = lu.as_graph(graph).attributes
+    assert [found[name].dtype.kind for name in "abc"] == ["f", "O", "f"]
+    assert found["b"].tolist() == [True, False, True, None]
+    assert lu.as_graph(nx.path_graph(3)).attributes is None

@@ -5,21 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError
-from louvain_um.results.communities import Communities, check_communities
-from louvain_um.results.display import SHOWN, count, html_table, require_pandas, size_rows
+from louvain_um.results.display import (
+    SHOWN,
+    Rows,
+    count,
+    cut,
+    html_table,
+    listable,
+    require_pandas,
+)
+from louvain_um.results.frame import community_table, hub_members
+from louvain_um.results.partition import Result
+from louvain_um.results.quality import quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ID_COLUMNS: Final = ("vertex", "id", "node", "name", "label")
-"""Columns that may hold the vertices, whatever the case; otherwise the first column does."""
+HEAD: Final = ("community", "size", "density", "cut", "hubs", "distinguished by")
+"""Columns that a terminal and a notebook show."""
+
+HUBS: Final = 3
+"""Members of highest degree that are shown."""
 
 CERTAIN: Final = 0.01
 """Largest p-value, corrected for the number of tests, of what is reported."""
@@ -78,7 +90,7 @@ class Description:
         Rows and columns that were left out, and why.
     """
 
-    communities: Communities
+    communities: Result
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
 
@@ -100,73 +112,57 @@ class Description:
         return f"Description({self.communities!r}, {said})"
 
     def __str__(self) -> str:
-        return "\n".join(f"{number}: {line}" for number, line in enumerate(self.labels) if line)
+        lines = [f"{number}: {line}" for number, line in enumerate(self.labels) if line]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def rows(self, most: int = SHOWN) -> Rows:
+        """Return a row of text, by `HEAD`, for each of the `most` largest communities."""
+        found, graph = self.communities, self.communities.graph
+        lines = self.labels[:most]
+        figures = [("", "", "")] * len(lines)
+        if graph is not None:
+            of = quality(graph, found.labels, found.resolution, objective=found.objective)
+            hubs = hub_members(graph, found.labels, HUBS)[:most]
+            figures = [
+                (f"{of.density[c]:.3g}", f"{of.cut[c]:,.6g}", self._names(members[members >= 0]))
+                for c, members in enumerate(hubs)
+            ]
+        return [(str(c), f"{found.sizes[c]:,}", *figures[c], line) for c, line in enumerate(lines)]
+
+    def _names(self, vertices: NDArray[np.int64]) -> str:
+        names = self.communities.names
+        return ", ".join(map(cut, listable(vertices if names is None else names[vertices])))
 
     def _repr_html_(self) -> str:
-        """Show in a notebook what distinguishes each of the largest communities."""
-        sizes = size_rows(self.communities)
-        lines = [*self.labels[:SHOWN], ""]
-        rows = [(*row[:2], line) for row, line in zip(sizes, lines, strict=False)]
-        return html_table(("community", "size", "distinguished by"), rows)
+        """Show in a notebook the largest communities and what was left out."""
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return html_table(HEAD, self.rows()) + notes
 
     def to_frame(self) -> pd.DataFrame:
         """Return `Communities.table` with the column ``label``."""
-        return self.communities.table().assign(label=self.labels)
+        found = self.communities
+        return community_table(found.require_graph(), found, HUBS).assign(label=self.labels)
 
 
-def describe(found: Communities, nodes: Any) -> Description:
-    """Describe communities by attributes of their vertices.
+def describe(found: Result, nodes: Any) -> Description:
+    """Describe communities by attributes of their vertices; see `Communities.describe`."""
+    from louvain_um.formats.attributes import attributes_of
 
-    Parameters
-    ----------
-    found : Communities
-    nodes : table, graph, AnnData or path
-        A row for each vertex: a table of pandas, Arrow or Polars, or a CSV, TSV or Parquet file.
-        Vertices, as the graph names them, are in the column vertex, id, node, name or label, else
-        in an index that is not of numbers, else in the first column. Of a networkx or igraph graph,
-        or an AnnData, the attributes of its vertices or cells.
-
-    Returns
-    -------
-    Description
-
-    Raises
-    ------
-    OptionError
-        `found` is no result.
-    GraphError
-        A vertex has two rows, or no row is that of a vertex.
-
-    References
-    ----------
-    Benjamini, Hochberg: Controlling the false discovery rate, 1995. Mann, Whitney: On a test of
-    whether one of two random variables is stochastically larger than the other, 1947.
-
-    Examples
-    --------
-    >>> import louvain_um as lu, pandas as pd
-    >>> edges = [(f"{side}{i}", f"{side}{j}") for side in "ab" for i in range(9) for j in range(i)]
-    >>> r = lu.louvain(edges + [("a0", "b0")], device="cpu")
-    >>> sides = pd.DataFrame({"id": r.names, "side": [name[0] for name in r.names]})
-    >>> lu.describe(r, sides).labels
-    ['side a (100%, 50% overall)', 'side b (100%, 50% overall)']
-    """
-    check_communities("found", found)
-    frame, notes = _joined(found, nodes)
+    notes = list[str]()
+    attributes = {} if found.graph is None else found.graph.attributes or {}
+    if nodes is not None:
+        attributes, notes = attributes_of(nodes, found.names, found.n_vertices)
     findings = list[Finding]()
-    known = frame.index.to_numpy()
-    labels = found.labels[known].astype(np.int64)
-    for title in frame.columns:
-        column = frame[title]
+    for title, array in attributes.items():
+        column = require_pandas().Series(array)
         there = column.notna().to_numpy()
-        values, of = column[there], labels[there]
+        values, of = column[there], found.labels[there].astype(np.int64)
         if values.empty:
             continue
-        if str(values.iloc[0]) == str(of[0]) and (values.astype(str) == of.astype(str)).all():
-            notes.append(f"column {title} is left out: it holds the communities")
-            continue
         kind = _kind(values)
-        if kind == "numbers":
+        if _are_communities(values, of, kind):
+            notes.append(f"column {title} is left out: it holds the communities")
+        elif kind == "numbers":
             findings += _numbers(str(title), values.to_numpy(np.float64), of)
         elif kind == "categories":
             findings += _categories(str(title), values.astype(str).to_numpy(), of)
@@ -178,72 +174,12 @@ def describe(found: Communities, nodes: Any) -> Description:
     return Description(communities=found, findings=tuple(findings), notes=tuple(notes))
 
 
-def _joined(found: Communities, nodes: Any) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of vertices, indexed by their places, and notes on the others."""
-    frame, where = _attributes(nodes)
-    ids = frame.index.astype(str)
-    if ids.has_duplicates:
-        raise GraphError(f"vertex {ids[ids.duplicated()][0]!r} has two rows; keep one")
-    names = found.names if found.names is not None else range(len(found.labels))
-    place = {str(name): at for at, name in enumerate(names) if name is not None}
-    places = np.array([place.get(each, -1) for each in ids], np.int64)
-    matched = places >= 0
-    if not matched.any():
-        raise GraphError(
-            f"no value of {where}, such as {ids[0]!r}, is a vertex of the graph, such as "
-            f"{next(iter(place), '')!r}"
-            if len(ids)
-            else "the table of vertices has no rows"
-        )
-    notes = list[str]()
-    if not matched.all():
-        rows = count(int(np.count_nonzero(~matched)), "row is", "rows are")
-        notes.append(f"{rows} of no vertex, such as {ids[~matched][0]!r}")
-    if missing := len(place) - int(matched.sum()):
-        notes.append(f"{count(missing, 'vertex has', 'vertices have')} no row")
-    return frame.loc[matched].set_axis(places[matched], axis=0), notes
-
-
-def _attributes(nodes: Any) -> tuple[pd.DataFrame, str]:
-    """Return attributes indexed by vertex, and what names the vertices."""
-    pandas = require_pandas()
-    if isinstance(nodes, str | Path):
-        nodes = read_attributes(nodes)
-    elif hasattr(nodes, "obsp"):  # an AnnData
-        return nodes.obs, "obs_names"
-    elif hasattr(nodes, "is_multigraph"):  # of networkx
-        index = pandas.Index([str(vertex) for vertex in nodes])
-        return pandas.DataFrame([row for _, row in nodes.nodes(data=True)], index), "the graph"
-    elif hasattr(nodes, "get_vertex_dataframe"):  # of igraph
-        nodes = nodes.get_vertex_dataframe()
-        unique = [key for key in ("label", "name") if key in nodes and nodes[key].is_unique]
-        return (nodes.set_index(unique[0]) if unique else nodes), "the graph"
-    elif hasattr(nodes, "to_pandas"):  # of Arrow or Polars
-        nodes = nodes.to_pandas()
-    if not isinstance(nodes, pandas.DataFrame) or not len(nodes.columns):
-        raise GraphError("attributes of vertices are a table with one row for each vertex")
-    by_name = {str(title).lower(): title for title in reversed(list(nodes.columns))}
-    key = next((by_name[name] for name in ID_COLUMNS if name in by_name), None)
-    numbers = pandas.api.types.is_numeric_dtype(nodes.index) or nodes.index.nlevels > 1
-    if key is None and not numbers:
-        return nodes, "the index"
-    key = nodes.columns[0] if key is None else key
-    return nodes.set_index(key), f"column {key!r}"
-
-
-def read_attributes(path: str | Path) -> pd.DataFrame:
-    """Read a table of vertices, whose ids stay as they are written."""
-    pandas, path = require_pandas(), Path(path)
-    try:
-        if path.suffix == ".parquet":
-            return pandas.read_parquet(path)
-        separator = "\t" if path.suffixes[:1] == [".tsv"] else ","
-        titles = pandas.read_csv(path, sep=separator, nrows=0).columns
-        wanted = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
-        return pandas.read_csv(path, sep=separator, dtype=dict.fromkeys(wanted, str))
-    except Exception as error:  # of many types
-        line = next(iter(str(error).splitlines()), type(error).__name__)
-        raise GraphError(f"{path}: cannot be read as a table ({line})") from None
+def _are_communities(values: Any, labels: NDArray[np.int64], kind: str) -> bool:
+    """Return whether a column holds the communities themselves."""
+    if kind == "numbers":
+        return bool((values.to_numpy() == labels).all())
+    first = str(values.iloc[0]) == str(labels[0])
+    return first and bool((values.astype(str) == labels.astype(str)).all())
 
 
 def _kind(values: Any) -> str:
