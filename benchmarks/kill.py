@@ -30,6 +30,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from ctypes.util import find_library
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -81,6 +82,7 @@ COMMANDS = {
     "attach": "attach -o OUT.npz -- APP several",
     "images": "warmup --architecture 90 --into OUT",
     "warmup": "warmup",
+    "calibrate": "calibrate -o OUT.json",
 }
 """Words in capitals stand for files; OUT… is what the command writes."""
 
@@ -89,13 +91,13 @@ FOLDERS = (
 )  # fmt: skip
 """Commands that write a folder, in which they go on when they are repeated."""
 
-UNFORKABLE = ("cluster", "rows", "checkpoint", "attach", "images", "warmup")
+UNFORKABLE = ("cluster", "rows", "checkpoint", "attach", "images", "warmup", "calibrate")
 """Commands whose threads do not survive a fork, or whose variables are read at a process's start:
 every moment is in a separate process."""
 
-LASTING = {"images": 10.0, "warmup": 20.0}
-"""Commands that compile for minutes, and the seconds in which each is killed: it goes on with what
-is there, and is not repeated to its end."""
+LASTING = {"images": 10.0, "warmup": 20.0, "calibrate": 20.0}
+"""Commands that compile or measure for long, and the seconds in which each is killed. They are not
+repeated to their end; those that write a folder go on with what is there."""
 
 VARIABLES: dict[str, dict[str, str]] = {
     "warmup": {"NUMBA_CACHE_DIR": "OUT", "LOUVAIN_UM_CACHE": "OUT"},
@@ -355,7 +357,7 @@ def kill(
             continue
         seconds = LASTING.get(name, 0.0)
         if name in LASTING:
-            out.mkdir(parents=True)
+            (out if name in FOLDERS else out.parent).mkdir(parents=True)
         for turn in () if name in LASTING else range(3):  # the first compiles, or imports
             shutil.rmtree(out.parent, ignore_errors=True)
             out.parent.mkdir()
@@ -370,7 +372,7 @@ def kill(
         old = out.read_bytes() if name == "replace" else None
         for moment in range(count):
             emptied(folder)
-            if name not in LASTING:
+            if not (name in LASTING and name in FOLDERS):
                 shutil.rmtree(out.parent)
                 out.parent.mkdir()
             if old is not None:
@@ -432,7 +434,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=200, help="of each command")
     parser.add_argument("--fresh", type=int, default=40, help="of them in a separate process")
-    parser.add_argument("--commands", default=",".join(COMMANDS))
+    usual = [name for name in COMMANDS if name != "calibrate" or find_library("cuda")]
+    parser.add_argument("--commands", default=",".join(usual))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

@@ -18,8 +18,10 @@ def main() -> None:
         if handled is signal.default_int_handler:
             signal.signal(signal.SIGINT, handled)
         command_line()
-    except KeyboardInterrupt:  # before the command line's first line
-        end_at_once(signal.SIGINT, None)
+    except KeyboardInterrupt as error:  # before the command line's first line, or after its last
+        from louvain_um.cli.exit_codes import report_error
+
+        os._exit(report_error(error))
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:

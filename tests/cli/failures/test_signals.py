@@ -191,6 +191,27 @@ def test_a_signal_at_the_very_beginning_or_end_is_one_line(name, monkeypatch, ca
     assert capsys.readouterr().err == "louvain-um: terminated\n"
 
 
+AFTER_THE_LAST_LINE = """
+import os, signal, sys
+from louvain_um.cli import exit_codes
+remove = exit_codes.handler.remove
+def interrupted():
+    os.kill(os.getpid(), signal.SIGHUP)
+    remove()
+exit_codes.handler.remove = interrupted
+sys.argv = ["louvain-um", "--version"]
+from louvain_um.__main__ import main
+main()
+"""
+
+
+def test_a_signal_after_the_last_line_is_named():
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_THE_LAST_LINE], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (129, "louvain-um: terminal closed\n")
+
+
 SLOW_IMPORT = """
 import sys, time
 class Slow:
