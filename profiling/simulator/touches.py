@@ -121,9 +121,15 @@ class Touches:
         ways = np.asarray(way)
         if amount is None:
             amount = np.where(ways <= Access.WRITE, PAGE_BYTES, 1)
-        rows = np.broadcast_arrays(*np.atleast_1d(array, first, length, ways, np.asarray(amount)))
+        given = np.atleast_1d(array, first, length, ways, np.asarray(amount))
+        shape = np.broadcast_shapes(*(each.shape for each in given))
         return cls(
-            *(np.ascontiguousarray(row, kind) for row, kind in zip(rows, COLUMN_TYPES, strict=True))
+            *(
+                np.ascontiguousarray(each, kind)
+                if each.shape == shape
+                else np.full(shape, each, kind)
+                for each, kind in zip(given, COLUMN_TYPES, strict=True)
+            )
         )
 
     @classmethod

@@ -51,7 +51,7 @@ ARROW = {
     "calendar": pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()),
     "boolean": pa.array([True, False, True]),
     "large_text": pa.array(["a", "b", "c"], pa.large_string()),
-    "run_ends": pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array([5, 6])),
+    "run_ends": pa.RunEndEncodedArray.from_arrays([1, 3], [5, 6]),
     "lists": pa.array([[1], [2], [3]]),
 }
 
