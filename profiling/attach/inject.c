@@ -583,7 +583,7 @@ static void take(void *context, u32 stream, char *buffer, size_t bytes, size_t v
         name = (const char *)w[13], ours = name && !strcmp(name, CLOCK_KERNEL);
         number = ours ? 0 : name_number(name);
       }
-      slot head = {.kind = KERNEL, .time = w[2], .a = w[3], .d = number, .e = v[23], .f = v[12]};
+      slot head = {.kind = KERNEL, .time = w[2], .a = w[3], .d = number, .e = v[23], .f = v[10]};
       if (!ours) append(head, NULL, 0);
     }
     pthread_mutex_unlock(&lock);

@@ -23,7 +23,13 @@ from louvain_um.profiling.attach.tracing import Module, Traced, traced
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.session import Lifetime, PageMap
 from louvain_um.profiling.session.data import event_arrays, with_phases
-from louvain_um.profiling.session.events import EventTable, Kind, Source, concatenate
+from louvain_um.profiling.session.events import (
+    EventTable,
+    Kind,
+    Source,
+    concatenate,
+    device_numbers,
+)
 from louvain_um.profiling.sources.cupti_records import counter_columns, demangle, short_name
 from louvain_um.version import __version__
 
@@ -167,11 +173,15 @@ def _events(records: Records, names: Mapping[int, str], origin: int) -> EventTab
     counters, kernels = records[Record.COUNTER], records[Record.KERNEL]
     copies, sets = records[Record.COPY], records[Record.SET]
     launches = records[Record.LAUNCH] if not len(kernels) else records.slots[:0]
-    rows = np.zeros(
-        len(counters), [("counter", "i8"), ("value", "u8"), ("address", "u8"), ("flags", "i8")]
-    )
-    for ours, theirs in (("counter", "d"), ("value", "c"), ("address", "b"), ("flags", "e")):
+    # By the fields of CUPTI's record.
+    fields = {"counter": "d", "value": "c", "address": "b", "flags": "e", "sender": "f",
+              "receiver": "g"}  # fmt: skip
+    rows = np.zeros(len(counters), [(name, "u8" if name in ("value", "address") else "i8")
+                                    for name in fields])  # fmt: skip
+    for ours, theirs in fields.items():
         rows[ours] = counters[theirs]
+    gpus = device_numbers(kernels["f"])
+    first = int(min(gpus, default=0))
     spent = np.maximum(counters["a"].astype(np.int64) - counters["time"].astype(np.int64), 0)
     labels = tuple(dict.fromkeys(short_name(name)[:MOST_NAME] for name in names.values()))
     labels = (*labels, NO_NAME)
@@ -184,6 +194,7 @@ def _events(records: Records, names: Mapping[int, str], origin: int) -> EventTab
         whole = {
             "time": found["time"].astype(np.int64) - origin,
             "source": np.full(len(found), Source.CUPTI),
+            "device": np.full(len(found), first),
             **{name: np.broadcast_to(value, len(found)) for name, value in columns.items()},
         }
         return EventTable(whole, labels)
@@ -193,9 +204,9 @@ def _events(records: Records, names: Mapping[int, str], origin: int) -> EventTab
     up = directions == Kind.COPY_TO_HOST
     return concatenate(
         [
-            table(counters, **counter_columns(rows, spent)),
+            table(counters, **counter_columns(rows, spent, first)),
             table(kernels, kind=Kind.KERNEL, duration=np.maximum(took, 0),
-                  kernel=kernel_numbers(kernels)),
+                  kernel=kernel_numbers(kernels), device=gpus),
             table(launches, kind=Kind.KERNEL, kernel=kernel_numbers(launches)),
             table(copies, kind=directions, bytes=copies["b"],
                   address=np.where(up, copies["c"], copies["a"])),

@@ -85,7 +85,8 @@ FIRST_BIN_NS = 1_000_000
 #: for none; `level` and `iteration` are −1 outside any. `count` is how often it happened: faults
 #: in a group, accesses, 1 for a copy; `rows` is how many of the source's rows one row stands for,
 #: more than 1 only where a long session was merged, and so the number of fault groups. `device` is
-#: the number of the GPU that ran, faulted, or sent or received bytes; 0 if the source names none.
+#: the number of the GPU that ran, faulted, sent or received bytes, of two the one that received;
+#: the first in use if the source names none.
 COLUMNS: dict[str, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
     "duration": np.dtype(np.int64),
@@ -103,6 +104,11 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "device": np.dtype(np.uint8),
 }
 _NONE = {"kernel": -1, "phase": -1, "level": -1, "iteration": -1, "count": 1, "rows": 1}
+
+
+def device_numbers(found: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the numbers of GPUs, limited to what events can store."""
+    return np.clip(found.astype(np.int64), 0, np.iinfo(COLUMNS["device"]).max)
 
 
 @dataclass(frozen=True, slots=True)

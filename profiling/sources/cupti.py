@@ -255,7 +255,7 @@ class Cupti:
         """Return the events of all buffers that came back; `last` calls the others back, too."""
         if not self._stopped:
             self.library.call("ActivityFlushAll", FORCED if last else 0)
-        tables, overhead = self.buffers.take()
+        tables, overhead = self.buffers.take(self.device)
         if self._stopped and last and self._mine:
             self._mine = False
             self.buffers.free.release()

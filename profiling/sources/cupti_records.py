@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
-from louvain_um.profiling.session.events import EventTable, Kind, Source
+from louvain_um.profiling.session.events import EventTable, Kind, Source, device_numbers
 
 BUFFER_BYTES = 4 << 20
 """One buffer: some 60,000 migrations."""
@@ -58,11 +58,13 @@ _HEADS = {
         "value": (8, "u8"),
         **_SPAN,
         "address": (32, "u8"),
+        "sender": (40, "u4"),
+        "receiver": (44, "u4"),
         "flags": (56, "u4"),
     },
-    CONCURRENT_KERNEL: {**_SPAN, "name": (104, "u8")},
-    MEMCPY: {"copy": (4, "u1"), "bytes": (8, "u8"), **_SPAN},
-    MEMSET: {"bytes": (8, "u8"), **_SPAN},
+    CONCURRENT_KERNEL: {**_SPAN, "device": (40, "u4"), "name": (104, "u8")},
+    MEMCPY: {"copy": (4, "u1"), "bytes": (8, "u8"), **_SPAN, "device": (32, "u4")},
+    MEMSET: {"bytes": (8, "u8"), **_SPAN, "device": (32, "u4")},
     OVERHEAD: {"start": (24, "u8"), "end": (32, "u8")},
 }
 """Offsets of the fields read (cupti_activity.h of CUDA 12.6, 12.9 and 13.0)."""
@@ -82,6 +84,10 @@ _MOVES = (Kind.HTOD, Kind.DTOH, Kind.DTOD)
 _SIZED = (*_MOVES, Kind.THRASHING, Kind.REMOTE_MAP)
 _TIMED = (*_MOVES, Kind.GPU_FAULT_GROUP, Kind.THROTTLING)
 """Counters whose value is bytes; counters that have an end."""
+
+_RECEIVED = (Kind.HTOD, Kind.DTOD)
+_OF_NO_GPU = (Kind.CPU_FAULT, Kind.THRASHING)
+"""Counters whose GPU is the receiver; counters that name none, or several at once."""
 
 
 class Buffers:
@@ -127,8 +133,11 @@ class Buffers:
         ):
             self.dropped += lost.value
 
-    def take(self) -> tuple[list[EventTable], int]:
-        """Decode all buffers that came back; return events and CUPTI's overhead in ns."""
+    def take(self, device: int = 0) -> tuple[list[EventTable], int]:
+        """Decode all buffers that came back; return events and CUPTI's overhead in ns.
+
+        Events that name no GPU are of `device`.
+        """
         tables: list[EventTable] = []
         overhead = 0
         while True:
@@ -138,7 +147,7 @@ class Buffers:
                 return tables, overhead
             learn = partial(self._measure, array, valid)
             offsets, kinds = split(array, valid, self.sizes, learn)
-            table, extra = decode(array, offsets, kinds)
+            table, extra = decode(array, offsets, kinds, device)
             overhead += extra
             tables.append(table)
             self.spare.append(array)
@@ -187,13 +196,15 @@ def split(
 
 
 def decode(
-    raw: NDArray[np.uint8], offsets: NDArray[np.int64], kinds: NDArray[np.uint8]
+    raw: NDArray[np.uint8], offsets: NDArray[np.int64], kinds: NDArray[np.uint8], device: int = 0
 ) -> tuple[EventTable, int]:
     """Return the events of a buffer, in CUPTI's time, and the nanoseconds of overhead."""
     columns: dict[str, list[Any]] = {
-        name: [] for name in ("time", "duration", "kind", "address", "bytes", "count", "cause")
-    }
-    columns["kernel"] = []
+        name: []
+        for name in (
+            "time", "duration", "kind", "address", "bytes", "count", "cause", "kernel", "device",
+        )
+    }  # fmt: skip
     names: tuple[str, ...] = ()
     overhead = 0
     for kind, dtype in _DTYPES.items():
@@ -208,7 +219,7 @@ def decode(
             continue
         part: dict[str, Any] = {"time": start, "duration": duration}
         if kind == UNIFIED_MEMORY:
-            part |= counter_columns(rows, duration)
+            part |= counter_columns(rows, duration, device)
         elif kind == CONCURRENT_KERNEL:
             pointers, part["kernel"] = np.unique(rows["name"], return_inverse=True)
             names = tuple(kernel_name(int(pointer)) for pointer in pointers)
@@ -219,6 +230,8 @@ def decode(
             for code, meaning in _COPIES.items():
                 part["kind"][direction == code] = meaning
             part["bytes"] = rows["bytes"]
+        if kind != UNIFIED_MEMORY:
+            part["device"] = device_numbers(rows["device"])
         for name, parts in columns.items():
             missing = -1 if name == "kernel" else 1 if name == "count" else 0
             parts.append(part.get(name, np.full(len(rows), missing)))
@@ -228,9 +241,15 @@ def decode(
     return EventTable(joined, names), overhead
 
 
-def counter_columns(rows: NDArray[Any], duration: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the columns of unified-memory counters; what a value means depends on the kind."""
+def counter_columns(
+    rows: NDArray[Any], duration: NDArray[np.int64], device: int = 0
+) -> dict[str, Any]:
+    """Return the columns of unified-memory counters; what a value means depends on the kind.
+
+    Counters that name no GPU are of `device`.
+    """
     kind, value = rows["counter"], rows["value"].astype(np.int64)
+    named = np.where(np.isin(kind, _RECEIVED), rows["receiver"], rows["sender"])
     return {
         "kind": kind,
         "address": rows["address"],
@@ -239,6 +258,7 @@ def counter_columns(rows: NDArray[Any], duration: NDArray[np.int64]) -> dict[str
         "count": np.where(kind == Kind.GPU_FAULT_GROUP, value, 1),
         "cause": np.where(np.isin(kind, _MOVES), rows["flags"], 0),
         "duration": np.where(np.isin(kind, _TIMED), duration, 0),
+        "device": np.where(np.isin(kind, _OF_NO_GPU), device, device_numbers(named)),
     }
 
 

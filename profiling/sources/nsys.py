@@ -21,7 +21,14 @@ from louvain_um.core.numbering import distinct
 from louvain_um.errors import READ_AGAIN, LouvainUmError
 from louvain_um.profiling.session import Lifetime, PhaseSpan, SessionData
 from louvain_um.profiling.session.data import with_phases
-from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, Kind, Source, concatenate
+from louvain_um.profiling.session.events import (
+    MOST_LEVELS,
+    EventTable,
+    Kind,
+    Source,
+    concatenate,
+    device_numbers,
+)
 from louvain_um.profiling.session.storage import check
 
 MAGIC = b"SQLite format 3\x00"
@@ -47,6 +54,7 @@ FIGURES_OF = {
 }
 """Table → the figures of a summary that it holds."""
 
+BETWEEN_GPUS: Final = (8, 10, 13)
 COPY_KINDS = {
     1: Kind.COPY_TO_DEVICE,
     2: Kind.COPY_TO_HOST,
@@ -54,13 +62,14 @@ COPY_KINDS = {
     12: Kind.DTOH,
     13: Kind.DTOD,
 }
-"""ENUM_CUDA_MEMCPY_OPER: 11 to 13 are unified memory's; all others are plain copies."""
+"""ENUM_CUDA_MEMCPY_OPER: 11 to 13 are unified memory's; all others are plain copies. Those between
+GPUs may have a destination."""
 
 PUSH_POP, START_END = 59, 60
 """Types of NVTX events that are ranges."""
 
 USED: Final = (
-    "start", "end", "shortName", "demangledName", "deviceId", "bytes", "copyKind",
+    "start", "end", "shortName", "demangledName", "deviceId", "dstDeviceId", "bytes", "copyKind",
     "migrationCause", "virtualAddress", "address", "numberOfPageFaults", "eventType", "text",
     "textId", "id", "value", "cuDevice", "name", "utcTime",
 )  # fmt: skip
@@ -247,7 +256,11 @@ class _Import:
         numbers, kernel = np.unique(np.where(short != 0, short, long), return_inverse=True)
         return EventTable(
             _events(
-                Kind.KERNEL, time=start, duration=end - start, kernel=kernel, device=_gpu(device)
+                Kind.KERNEL,
+                time=start,
+                duration=end - start,
+                kernel=kernel,
+                device=device_numbers(device),
             ),
             tuple(self.strings.get(int(number), "kernel") for number in numbers),
         )
@@ -258,6 +271,9 @@ class _Import:
             COPIES, "start", "end", "bytes", "copyKind", "migrationCause", "virtualAddress",
             "deviceId",
         )  # fmt: skip
+        # Without a destination, the GPU of a copy between GPUs is taken as the receiver.
+        (receiver,) = self.columns(COPIES, "dstDeviceId", missing=-1)
+        device = np.where(np.isin(kind, BETWEEN_GPUS) & (receiver >= 0), receiver, device)
         meaning = np.full(len(kind), Kind.COPY, np.int64)
         for number, what in COPY_KINDS.items():
             meaning[kind == number] = what
@@ -270,7 +286,7 @@ class _Import:
                 bytes=size,
                 cause=np.where(managed, cause, 0),
                 address=np.where(managed, address, 0).astype(np.uint64),
-                device=_gpu(device),
+                device=device_numbers(device),
             )
         )
 
@@ -299,7 +315,7 @@ class _Import:
                         duration=end - start,
                         address=address.astype(np.uint64),
                         count=np.maximum(faults, 1),
-                        device=_gpu(device),
+                        device=device_numbers(device),
                     )
                 ),
                 EventTable(
@@ -358,11 +374,6 @@ class _Import:
         names = Counter(str(name) for device, name in gpus if device in used)
         names = names or Counter(str(name) for _, name in gpus[:1])
         return ", ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
-
-
-def _gpu(device: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of GPUs, limited to what events can store."""
-    return np.clip(device, 0, 255)
 
 
 def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -19,6 +19,7 @@ static const char *const names[] = {"", "cuMemAllocManaged", "cuMemAlloc_v2", "c
   "cuMemFreeHost", "cuMemAllocAsync_ptsz", "cuMemFreeAsync_ptsz", "cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuMemAdvise",
   "cuMemPrefetchAsync", "cuLaunchKernel", "cuStreamCreate", "cuCtxSynchronize", "cuLaunchCooperativeKernel", "cuModuleUnload", "cuCtxDestroy_v2"};
 enum { MANAGED = 1, PLAIN, FREE, HOST, FREE_HOST, POOL, FREE_POOL, UP, SET, ADVISE, PREFETCH, LAUNCH, STREAM, SYNC, COOPERATIVE, UNLOAD, DESTROY, ALL };
+enum { GPU = 2 }; /* its number in records */
 static uint8_t enabled[4][64];
 static void (*callback)(void *, int, u32, const call_data *);
 static void (*give)(char **, size_t *, size_t *);
@@ -53,6 +54,7 @@ static void counter(int kind, u64 address, u64 value) {
   if (!r) return;
   u64 *w = (u64 *)r; u32 *v = (u32 *)r;
   v[0] = 25, v[1] = kind, w[1] = value, w[2] = now(), w[3] = w[2] + 100, w[4] = address, v[14] = 2;
+  v[kind == 1 ? 11 : 10] = GPU, v[kind == 1 ? 10 : 11] = -1; /* receiver, sender */
 }
 static void around(int n, int site, void *p, int *result, const char *symbol) {
   call_data d = {site, names[n], p, result, symbol, NULL, 1, NULL, correlation};
@@ -113,7 +115,7 @@ static void run(const char *function, void **values) {
     }
   }
   char *r = give ? activity() : NULL;
-  if (r) { u64 *w = (u64 *)r; u32 *v = (u32 *)r; v[0] = 10, w[2] = began, w[3] = now() + 1000000, v[23] = correlation; w[13] = (u64)"kernel"; }
+  if (r) { u64 *w = (u64 *)r; u32 *v = (u32 *)r; v[0] = 10, v[10] = GPU, w[2] = began, w[3] = now() + 1000000, v[23] = correlation; w[13] = (u64)"kernel"; }
 }
 /* Modules, libraries: PTX, or what a link made of it. Kernels have their ways in a comment: "// name ways". */
 typedef struct { char *text; u64 block; } module;

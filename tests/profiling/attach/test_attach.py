@@ -91,6 +91,12 @@ def test_the_session_names_arrays_by_call_site(three):
     assert lives[READ].end_ns < lives[TABLE].end_ns  # the program frees it
 
 
+def test_events_have_the_number_of_their_gpu(three):
+    events = load(three[0]).events
+    assert set(events["kind"]) > {Kind.HTOD, Kind.GPU_FAULT_GROUP, Kind.KERNEL, Kind.COPY_TO_DEVICE}
+    assert set(events["device"]) == {2}
+
+
 def test_accesses_are_declared_from_arguments_and_the_order_of_faults(three):
     about = load(three[0]).metadata["about_sources"]["launches"]
     assert about["launches"] == 5

@@ -40,7 +40,7 @@ def record(kind, **fields):
     return raw.tobytes()
 
 
-def counter(kind, value, start, end, address, flags):
+def counter(kind, value, start, end, address, flags, sender=0, receiver=0):
     return record(
         UNIFIED_MEMORY,
         counter=(4, "u4", kind),
@@ -48,6 +48,8 @@ def counter(kind, value, start, end, address, flags):
         start=(16, "u8", start),
         end=(24, "u8", end),
         address=(32, "u8", address),
+        sender=(40, "u4", sender),
+        receiver=(44, "u4", receiver),
         flags=(56, "u4", flags),
     )
 
@@ -113,6 +115,29 @@ def test_records_of_several_kinds_become_events():
     assert (events["count"][fault], events["bytes"][fault], events["duration"][fault]) == (1, 0, 0)
     assert events["cause"][found[Kind.REMOTE_MAP]] == Cause.UNKNOWN
     assert events["bytes"][found[Kind.COPY_TO_HOST]] == 400
+
+
+HOST = 0xFFFF_FFFF
+"""Stands for the CPU; no event is of it."""
+
+
+def test_events_have_the_number_of_their_gpu():
+    ends = {
+        Kind.HTOD: (HOST, 3), Kind.DTOH: (4, HOST), Kind.DTOD: (4, 5),
+        Kind.GPU_FAULT_GROUP: (6, HOST), Kind.THROTTLING: (6, HOST), Kind.REMOTE_MAP: (7, HOST),
+        Kind.THRASHING: (0b11, HOST), Kind.CPU_FAULT: (HOST, HOST),
+    }  # fmt: skip
+    raw, valid, lengths = buffer(
+        *(counter(kind, 1, 1, 2, 4096, 0, *each) for kind, each in ends.items()),
+        record(CONCURRENT_KERNEL, device=(40, "u4", 8)),
+        record(MEMCPY, device=(32, "u4", 9)),
+    )
+    offsets, kinds = split(raw, valid, np.zeros(KINDS, np.int64), lengths.get)
+    events, _ = decode(raw, offsets, kinds, device=2)
+    assert dict(zip(events["kind"], events["device"], strict=True)) == {
+        Kind.HTOD: 3, Kind.DTOH: 4, Kind.DTOD: 5, Kind.GPU_FAULT_GROUP: 6, Kind.THROTTLING: 6,
+        Kind.REMOTE_MAP: 7, Kind.THRASHING: 2, Kind.CPU_FAULT: 2, Kind.KERNEL: 8, Kind.COPY: 9,
+    }  # fmt: skip
 
 
 def test_a_buffer_that_cannot_be_read_is_left_in_peace():

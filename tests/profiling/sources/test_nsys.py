@@ -372,6 +372,19 @@ def test_kernels_of_two_gpus_stay_apart(tmp_path):
     assert (found.bytes_to_device, found.bytes_between) == (2 * MIB, 2 * MIB)
 
 
+@pytest.mark.parametrize(("destination", "device"), [(5, 5), (None, 3)])
+def test_a_copy_between_gpus_is_of_its_destination(tmp_path, destination, device):
+    # The export says where a copy takes place, and, of newer versions, where it goes.
+    table = "CUPTI_ACTIVITY_KIND_MEMCPY"
+    schema = f"{SCHEMA}ALTER TABLE {table} ADD COLUMN dstDeviceId INT;"
+    rows = [
+        (table, (0, 100, 3, 2 * MIB, 13, 2, BASE, destination)),
+        (table, (200, 300, 3, 2 * MIB, 12, 2, BASE, 0)),  # of the host, whatever it is called
+    ]
+    events = import_nsys(database(tmp_path / "run.sqlite", schema, FAULTS, rows=rows)).events
+    assert events["device"].tolist() == [device, 3]
+
+
 def test_more_gpus_than_a_simulation_has_are_refused(tmp_path):
     for count in (8, 9):
         rows = [("StringIds", (1, "one"))]
