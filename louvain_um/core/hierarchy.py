@@ -286,5 +286,5 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
 
 def modularity_of(graph: Any, labels: NDArray[np.uint32]) -> float:
     """Return Newman's modularity of labels, of a signed graph its own, at resolution 1."""
-    host = graph if isinstance(graph, Graph) else graph.to_host()
-    return modularity(host, labels, objective="signed" if host.kind == "signed" else "modularity")
+    signed = isinstance(graph, Graph) and graph.kind == "signed"
+    return modularity(graph, labels, objective="signed" if signed else "modularity")

@@ -25,6 +25,8 @@ def community_weights(
     graph: Graph, labels: NDArray[np.uint32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return, for each community, arcs' weight inside (loops twice) and total degree."""
+    if (there := graph.counts_there(labels)) is not None:
+        return there[0], there[1]
     k = int(labels.max()) + 1 if len(labels) else 0
     inside, totals = np.zeros(k, np.int64), np.zeros(k, np.int64)
     weights: NDArray[Any] = np.zeros(0, np.uint32) if graph.weights is None else graph.weights

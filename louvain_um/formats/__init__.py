@@ -102,7 +102,7 @@ def write_graph(
     if isinstance(graph, Communities):
         chosen = {"community": graph.labels, **chosen}
         graph = graph.require_graph()
-    if hasattr(graph, "to_host") or hasattr(graph, "host_snapshot"):
+    if hasattr(graph, "as_graph") or hasattr(graph, "host_snapshot"):
         graph = as_graph(graph)
     if not isinstance(path, str | os.PathLike) or not isinstance(graph, Graph):
         given = f"({type(path).__name__}, {type(graph).__name__})"

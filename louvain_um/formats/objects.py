@@ -34,9 +34,9 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     if hasattr(obj, "host_snapshot"):  # a changing graph, as it is now
         now: Graph = obj.host_snapshot()
         return now
-    if hasattr(obj, "to_host"):  # a graph on a device
-        here: Graph = obj.to_host()
-        return here
+    if hasattr(obj, "as_graph"):  # a graph on a device
+        there: Graph = obj.as_graph()
+        return there
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     if "cudf" in libraries and hasattr(obj, "to_pandas"):  # of a device's memory
         return adapt(obj.to_pandas(), options)

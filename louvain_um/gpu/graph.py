@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
@@ -72,6 +73,10 @@ class DeviceGraph:
         arrays = {name: self.fetched(name) for name in ARRAYS}
         return Graph(**arrays, scale=self.scale, notes=self.notes, check=check)
 
+    def as_graph(self) -> FetchedGraph:
+        """Return a `Graph` whose arrays stay where they are until something asks for them."""
+        return FetchedGraph.of(self, scale=self.scale, names=None, notes=self.notes, checked=False)
+
     def fetched(self, name: str) -> Any:
         """Return one of the arrays as a `Graph` has it, in host memory."""
         array = getattr(self, name)
@@ -107,10 +112,23 @@ class DeviceGraph:
         loops = 0 if self.loops is None else int(self.loops.sum(dtype=np.uint64))
         return arcs + 2 * loops
 
-    @cached_property
+    @property
     def has_loops(self) -> bool:
         """Whether a vertex has a loop."""
-        return self.loops is not None and bool(self.loops.any())
+        return self.n_loops > 0
+
+    def community_counts(self, labels: NDArray[np.uint32], *, parts: bool) -> NDArray[np.int64]:
+        """Return what communities add up to; see `louvain_um.gpu.relabel.counts`."""
+        from louvain_um.gpu.dynamic.cuda import CudaDevice
+        from louvain_um.gpu.relabel.counts import community_counts
+
+        with cuda_calls.current(self.offsets.device.id):
+            return community_counts(CudaDevice(), self, labels, parts=parts)
+
+    @cached_property
+    def n_loops(self) -> int:
+        """Number of vertices with a loop."""
+        return 0 if self.loops is None else int((self.loops != 0).sum())
 
     @property
     def nbytes(self) -> int:
@@ -126,10 +144,12 @@ class DeviceGraph:
 class FetchedGraph(Graph):
     """A graph whose arrays are on a device; each comes to host memory when something asks for it.
 
-    `there` is the graph on the device, where runs use it; None once it has left the device.
+    `there` is the graph on the device, where runs use it; None once it has left the device. Arrays
+    that are not `checked` come together, and are.
     """
 
     there: DeviceGraph | None = None
+    checked = True
 
     @classmethod
     def of(cls, there: DeviceGraph, **more: Any) -> Self:
@@ -145,11 +165,30 @@ class FetchedGraph(Graph):
     def __getattr__(self, name: str) -> Any:
         if name not in ARRAYS or self.there is None:
             raise AttributeError(name)
-        self.__dict__[name] = self.there.fetched(name)
+        if self.checked:
+            self.__dict__[name] = self.there.fetched(name)
+        else:
+            here = self.there.to_host()
+            self.__dict__.update({each: getattr(here, each) for each in ARRAYS}, checked=True)
         return self.__dict__[name]
 
     def __reduce__(self) -> Any:
         return Graph, (*(getattr(self, field.name) for field in fields(self)), False)
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices, isolated ones included."""
+        return super().n_vertices if self.there is None else self.there.n_vertices
+
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs: twice the edges that are not loops."""
+        return super().n_arcs if self.there is None else self.there.n_arcs
+
+    @property
+    def n_edges(self) -> int:
+        """Number of distinct edges, loops included."""
+        return super().n_edges if self.there is None else self.n_arcs // 2 + self.there.n_loops
 
     @property
     def weighted(self) -> bool:
@@ -160,6 +199,37 @@ class FetchedGraph(Graph):
     def total_weight(self) -> int:
         """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
         return super().total_weight if self.there is None else self.there.total_weight
+
+    @cached_property
+    def has_loops(self) -> bool:
+        """Whether a vertex has a loop."""
+        return super().has_loops if self.there is None else self.there.has_loops
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """Weighted degree of each vertex, int64[n]; a loop counts twice."""
+        counts = self.counts_there(np.arange(self.n_vertices, dtype=np.uint32))
+        return super().degrees if counts is None else counts[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of offsets, targets, weights and loops."""
+        if self.there is None:
+            return super().nbytes
+        return self.there.nbytes + (8 * self.n_vertices if self.there.loops is None else 0)
+
+    def counts_there(
+        self, labels: NDArray[np.uint32], *, parts: bool = False
+    ) -> NDArray[np.int64] | None:
+        """Return sums of communities that a device adds up which has the arrays; None if none."""
+        if self.there is None:
+            return None
+        from cupy.cuda.memory import OutOfMemoryError
+
+        try:
+            return self.there.community_counts(labels, parts=parts)
+        except OutOfMemoryError:
+            return None
 
     def leave_device(self) -> Self:
         """Bring all arrays to host memory, and give those of the device back."""

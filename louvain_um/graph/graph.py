@@ -266,6 +266,12 @@ class Graph:
             return self.degrees
         return weighted_degrees(self.offsets, np.abs(self.weights), np.abs(self.loops))
 
+    def counts_there(
+        self, labels: NDArray[np.uint32], *, parts: bool = False
+    ) -> NDArray[np.int64] | None:
+        """Return sums of communities that a device adds up which has the arrays; None if none."""
+        return None
+
     @property
     def nbytes(self) -> int:
         """Bytes of offsets, targets, weights and loops."""

@@ -86,7 +86,7 @@ class RowView:
             names=graph.names,
         )
 
-    def to_host(self) -> Graph:
+    def as_graph(self) -> Graph:
         """Return a copy as a graph of compressed rows."""
         from louvain_um.graph.graph import Graph
 

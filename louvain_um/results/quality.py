@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,8 @@ def modularity(
 
     Parameters
     ----------
-    graph : Graph or anything `as_graph` takes
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+        One on a device, which adds its communities up there, is not copied.
     labels : array of int of length n, Communities, dict, or list of sets
         Community of each vertex in the order of the vertices; or by vertex; or the vertices of
         each community, as networkx lists them. Vertices go by their names in the source.
@@ -189,15 +191,13 @@ def quality(
     """Report modularity, coverage, and each community's conductance, density and components."""
     _check_resolution(resolution)
     dense = dense_labels(graph, labels)
-    inside, volumes = community_weights(graph, dense)
+    sizes = community_sizes(dense)
+    inside, volumes, joined, parts = _counts(graph, dense, sizes)
     value = value_of(graph, dense, inside, volumes, resolution, objective)
     if graph.kind == "signed":
         graph = without_signs(graph)
         inside, volumes = community_weights(graph, dense)
     total = graph.total_weight
-    sizes = community_sizes(dense)
-    joined = np.zeros(len(sizes), np.int64)
-    _count_inside(graph.offsets, graph.targets, dense, joined)
     smaller = np.minimum(volumes, total - volumes)
     pairs = sizes * (sizes - 1)
     return Quality(
@@ -210,8 +210,20 @@ def quality(
         cut=(volumes - inside) / graph.scale,
         conductance=(volumes - inside) / np.maximum(smaller, 1),
         density=joined / np.maximum(pairs, 1),
-        parts=parts_of(graph, dense, sizes),
+        parts=parts,
     )
+
+
+def _counts(
+    graph: Graph, labels: NDArray[np.uint32], sizes: NDArray[np.int64]
+) -> Sequence[NDArray[np.int64]]:
+    """Return, for each community, arcs' weight inside, total degree, arcs inside and components."""
+    there = graph.counts_there(labels, parts=True)
+    if there is not None:
+        return there
+    joined = np.zeros(len(sizes), np.int64)
+    _count_inside(graph.offsets, graph.targets, labels, joined)
+    return *community_weights(graph, labels), joined, parts_of(graph, labels, sizes)
 
 
 def parts_of(
@@ -275,9 +287,10 @@ def value_of(
 ) -> float:
     """Return the value of an objective, from communities' weights inside and total degrees."""
     chosen = objective_of(graph, objective, resolution)
-    masses, second = masses_of(graph, objective)
-    own = volumes if objective == "modularity" else community_masses(labels, masses, len(volumes))
-    squares = 0
+    own, second, squares = volumes, None, 0
+    if objective != "modularity":
+        masses, second = masses_of(graph, objective)
+        own = community_masses(labels, masses, len(volumes))
     if second is not None:
         squares = sum_of_squares(community_masses(labels, second, len(volumes)))
     return chosen.value(Sums(int(inside.sum()), sum_of_squares(own), len(volumes), squares))

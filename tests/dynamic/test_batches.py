@@ -212,7 +212,7 @@ def test_other_functions_take_a_changing_graph():
     assert one.labels.tolist() == two.labels.tolist()
     assert one.modularity == two.modularity
     assert lu.connected_components(g).tolist() == lu.connected_components(graph).tolist()
-    again = g.view().to_host()
+    again = g.view().as_graph()
     assert np.array_equal(again.targets, graph.targets)
     assert np.array_equal(again.weights, graph.weights)
 

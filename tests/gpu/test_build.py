@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 
 import louvain_um as lu
 from louvain_um import Graph, as_graph
+from louvain_um.core.numbering import community_sizes
 from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.building import edges, objects
 from louvain_um.gpu.building.build import PARTIALS, Builder, Ends, LongRowError
@@ -19,9 +20,12 @@ from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.generate.generate import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph, FetchedGraph
+from louvain_um.gpu.relabel.counts import community_counts
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
 from louvain_um.options import Options
+from louvain_um.results import quality
+from louvain_um.results.quality import dense_labels
 from tests.gpu_emulated.emulated_device import Counted, DeviceArray, Emulated
 
 RNG = np.random.default_rng(7)
@@ -432,6 +436,33 @@ def test_random_graphs_of_the_same_degrees_are_those_of_the_host(there, kind):
                 random.sums(here, labels), device.sums(made, labels), strict=True
             ):
                 assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("kind", ["none", "bytes", "large", "real"])
+def test_communities_add_up_to_what_the_host_counts(there, kind):
+    for number, (n, m) in enumerate(there.sizes):
+        u, v = RNG.integers(0, n, m), RNG.integers(0, n, m)
+        graph = Graph.from_edges(u, v, WEIGHTS[kind](m), n_vertices=n + number)
+        device = on(there, graph)
+        for communities in (1, 3, n):
+            labels = dense_labels(graph, RNG.integers(0, communities, n + number))
+            sizes = community_sizes(labels)
+            right = quality._counts(graph, labels, sizes)
+            for parts in (False, True):
+                made = community_counts(there.device, device, labels, parts=parts)
+                assert made.tolist() == [each.tolist() for each in right[: 4 if parts else 2]]
+    none = on(there, Graph.from_edges([], []))
+    assert community_counts(there.device, none, np.empty(0, np.uint32), parts=True).shape == (4, 0)
+
+
+def on(there, graph):
+    """Return a graph of the host on a device."""
+    weights, loops = graph.weights, graph.loops
+    if weights is not None and weights.dtype == np.int64:
+        weights = weights.view(np.uint64)
+    arrays = (graph.offsets, graph.targets, weights, loops.view(np.uint64))
+    arrays = [None if each is None else there.put(each) for each in arrays]
+    return DeviceGraph(*arrays, graph.scale, graph.notes)
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

@@ -17,18 +17,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.structs import layout
+from louvain_um.gpu.runtime.structs import COLUMNS, column_type, layout
 from louvain_um.graph.build import merge_notes
 from louvain_um.graph.integer_weights import fit
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
-
-COLUMNS: Final = {
-    np.dtype(kind): number
-    for number, kind in enumerate(
-        (np.uint32, np.int32, np.uint64, np.int64, np.float32, np.float64)
-    )
-}
-"""`Column` of columns.cuh."""
 
 COUNTS: Final = layout(
     barrier=np.uint64, least=np.int64, most=np.int64,
@@ -161,7 +153,7 @@ class Builder:
             return self.xp.empty(0, np.uint32), -1
         counts = self._counts()
         out = self.xp.empty(len(column), np.uint32)
-        self._launch("take_ids", len(column), column, _type(column), out, counts)
+        self._launch("take_ids", len(column), column, column_type(column), out, counts)
         found = self._read(counts)
         if found["least"] < 0 or found["most"] >= MAX_VERTICES:
             return None
@@ -178,7 +170,7 @@ class Builder:
         count, counts, each = len(weights), self._counts(), 2 if twice else 1
         values = self.xp.empty(count, np.uint64)
         if weights.dtype.kind != "f":
-            self._launch("look_at_integers", count, weights, _type(weights), counts)
+            self._launch("look_at_integers", count, weights, column_type(weights), counts)
             found = self._read(counts)
             total, bits = int(found["low"]) + (int(found["high"]) << 32), int(found["bits"])
             total //= each
@@ -186,9 +178,11 @@ class Builder:
             shift = 0 if 2 * total < MAX_TOTAL_WEIGHT else spare
             if found["bad"] or 2 * total >= MAX_TOTAL_WEIGHT * 2.0**shift:
                 return None
-            self._launch("take_integers", count, weights, _type(weights), np.int64(shift), values)
+            self._launch(
+                "take_integers", count, weights, column_type(weights), np.int64(shift), values
+            )
             return Integers(values=values, scale=2.0**-shift)
-        self._launch("look_at_reals", count, weights, _type(weights), counts)
+        self._launch("look_at_reals", count, weights, column_type(weights), counts)
         found = self._read(counts)
         if found["bad"]:
             return None
@@ -202,7 +196,7 @@ class Builder:
             factors = np.float64(np.ldexp(1.0, half)), np.float64(np.ldexp(1.0, shift - half))
             counts = self._counts()
             out = values if write else None
-            self._launch("scale_reals", count, weights, _type(weights), *factors, out, counts)
+            self._launch("scale_reals", count, weights, column_type(weights), *factors, out, counts)
             found = self._read(counts)
             return (
                 int(found["total"]) // each,
@@ -337,9 +331,9 @@ class Builder:
         offsets, indices = self._column(offsets), self._column(indices)
         key = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self._launch_of(
-            32 * n, "look_at_rows", np.int64(n), offsets, _type(offsets), indices, _type(indices),
-            np.int64(entries), values, np.int64(0 if values is None else values.dtype.itemsize),
-            key, counts,
+            32 * n, "look_at_rows", np.int64(n), offsets, column_type(offsets),
+            indices, column_type(indices), np.int64(entries), values,
+            np.int64(0 if values is None else values.dtype.itemsize), key, counts,
         )  # fmt: skip
         found = self._read(counts)
         whole = len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == entries
@@ -422,10 +416,6 @@ class Builder:
 
     def _launch_of(self, items: int, kernel: str, *args: Any) -> None:
         self.device.launch("build", kernel, "", items, *args)
-
-
-def _type(column: Any) -> np.int64:
-    return np.int64(COLUMNS[column.dtype])
 
 
 def _kept(array: Any, count: int) -> Any:

@@ -6,7 +6,6 @@
 // order of threads. A thread owns the edges or vertices that the grid deals it; rows are written
 // by atomics or a warp each. An edge with equal ends stands for "no edge".
 
-#include "columns.cuh"
 #include "random_hash.cuh"
 #include "grid.cuh"
 
@@ -203,25 +202,4 @@ __global__ void weigh_arcs(i64 n, u64 key, u32 weights, const i64* offsets, cons
 // Writes sort keys of a random order: place i in the lower `bits` bits, random ones above.
 __global__ void draw_keys(i64 count, u64 key, i64 bits, u64* keys) {
   EACH(i, count) keys[i] = draw(key, i) << bits | i;
-}
-
-// Adds up, of each community, its arcs' weight inside (loops twice) and its total degree; both are 0
-// before. A warp takes a row. `loops` may be null.
-__global__ void weigh_communities(i64 n, const i64* offsets, const u32* targets,
-                                  const void* weights, i64 type, const u64* loops,
-                                  const u32* labels, u64* inside, u64* totals) {
-  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
-    const u32 own = labels[v], lane = threadIdx.x % WARP;
-    u64 within = lane == 0 && loops ? 2 * loops[v] : 0, degree = within;
-    for (i64 j = offsets[v] + lane; j < offsets[v + 1]; j += WARP) {
-      const u64 weight = integer_at(weights, type, j);
-      degree += weight;
-      if (labels[targets[j]] == own) within += weight;
-    }
-    within = warp_sum(within);
-    degree = warp_sum(degree);
-    if (lane) continue;
-    atomicAdd(inside + own, within);
-    atomicAdd(totals + own, degree);
-  }
 }

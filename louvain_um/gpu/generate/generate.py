@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from louvain_um.generators.base import WEIGHT_STREAM, stream_key
 from louvain_um.generators.same_degrees import END_STREAM, RandomGraphs, place_bits
-from louvain_um.gpu.building.build import COLUMNS, Builder, Ends
+from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.building.edges import building_bytes
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.relabel.counts import community_counts
 from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.placement.memory import copies
 
@@ -233,17 +234,7 @@ class DeviceRandomGraphs:
         self, graph: DeviceGraph, labels: NDArray[np.uint32]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return, of each community, arcs' weight inside (loops twice) and total degree."""
-        device, weights = self.builder.device, graph.weights
-        assert weights is not None
-        communities = int(labels.max()) + 1 if len(labels) else 0
-        sums = self.builder.xp.zeros((2, communities), np.uint64)
-        if len(labels):
-            device.launch(
-                "generate", "weigh_communities", "", 32 * len(labels), np.int64(len(labels)),
-                graph.offsets, graph.targets, weights, np.int64(COLUMNS[weights.dtype]),
-                graph.loops, self.put(labels), *sums,
-            )  # fmt: skip
-        inside, totals = device.get(sums).view(np.int64)
+        inside, totals = community_counts(self.builder.device, graph, labels, parts=False)
         return inside, totals
 
     def _shuffled(self, values: Any, key: np.uint64) -> Any:

@@ -4,6 +4,7 @@
 // Vertices are dealt to threads in turns, arcs to warps; entries per community are written by
 // atomics that commute, so that no result depends on the order of threads. Kernels marked
 // cooperative hold the whole grid.
+#include "columns.cuh"
 #include "search.cuh"
 #include "union_find.cuh"
 #include "walk_arcs.cuh"
@@ -118,6 +119,36 @@ __global__ void BOUNDS add_masses(i64 n, const u64* masses, const u32* numbers, 
     const u32 c = v < n ? numbers[v] : EMPTY, peers = __match_any_sync(FULL, c);
     const u64 sum = sum_of_peers(peers, v < n ? masses[v] : 0ull);
     if (c != EMPTY && lane_index() == __ffs(peers) - 1 && sum) atomicAdd(sums + c, sum);
+  }
+}
+
+// Adds up, of each community, its arcs' weight inside (loops twice) and its total degree, and if
+// `parts` names the connected part of each vertex by its smallest member, its arcs inside and its
+// parts: the rows of `sums`, each with an entry per community, 0 before. A warp takes a row.
+// `weights`, `loops` and `parts` may be null.
+__global__ void BOUNDS weigh_communities(i64 n, i64 communities, const i64* offsets,
+                                         const u32* targets, const void* weights, i64 type,
+                                         const u64* loops, const u32* labels, const u32* parts,
+                                         u64* sums) {
+  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
+    const u32 own = labels[v], lane = lane_index();
+    u64 within = lane == 0 && loops ? 2 * loops[v] : 0, degree = within, joined = 0;
+    for (i64 j = offsets[v] + lane; j < offsets[v + 1]; j += WARP) {
+      const u64 weight = weights ? integer_at(weights, type, j) : 1;
+      degree += weight;
+      if (labels[targets[j]] != own) continue;
+      within += weight;
+      ++joined;
+    }
+    within = warp_sum(within);
+    degree = warp_sum(degree);
+    joined = warp_sum(joined);
+    if (lane) continue;
+    if (within) atomicAdd(sums + own, within);
+    if (degree) atomicAdd(sums + communities + own, degree);
+    if (!parts) continue;
+    if (joined) atomicAdd(sums + 2 * communities + own, joined);
+    if (parts[v] == v) atomicAdd(sums + 3 * communities + own, 1ull);
   }
 }
 

@@ -112,6 +112,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 (
                     "relabel_communities",
                     "split_communities",
+                    "weigh_communities",
                     "add_masses",
                     "size_communities",
                     "key_communities",
@@ -216,7 +217,6 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 "fill_stencil",
                 "weigh_arcs",
                 "draw_keys",
-                "weigh_communities",
             ),
             NO_TEMPLATE,
         ),

@@ -12,13 +12,27 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Struct", "address", "layout", "pointers"]
+__all__ = ["COLUMNS", "Struct", "address", "column_type", "layout", "pointers"]
 
 CODES: Final = {np.dtype(code).str: code for code in "bBhHiIqQfd"}
 """How a number of a NumPy type is packed. Layouts, not packing, put fields at their places."""
 
 POINTER: Final = np.uint64
 NUMBERS: Final = (int, float, np.generic)
+
+
+COLUMNS: Final = {
+    np.dtype(kind): number
+    for number, kind in enumerate(
+        (np.uint32, np.int32, np.uint64, np.int64, np.float32, np.float64)
+    )
+}
+"""`Column` of columns.cuh."""
+
+
+def column_type(column: Any) -> np.int64:
+    """Return the type of a column of numbers as kernels take it; 0 of None."""
+    return np.int64(0 if column is None else COLUMNS[column.dtype])
 
 
 def layout(**fields: Any) -> np.dtype[Any]:
