@@ -288,6 +288,7 @@ def _run(
     graph = graph_there(graph, options)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
+    lent = graph.as_graph() if hasattr(type(graph), "device_index") else None
     with rows_made_for(graph, options):
         graph, names = graph_on(chosen.kind, graph, options.objective)
     if chosen.kind == "cpu" and options.ballast_bytes:
@@ -314,6 +315,7 @@ def _run(
     with device_errors(chosen, lambda: getattr(engine, "plan", None)), chosen.current():
         refuse_high_degrees(graph)
         found = search(on_gpu, options)
+        found = found if lent is None else replace(found, graph=lent)
         return found if names is None else replace(found, vertex_names=names)
 
 
@@ -327,7 +329,7 @@ def rows_made_for(graph: Any, options: Options) -> AbstractContextManager[None]:
 
 
 def graph_there(graph: Any, options: Options) -> Any:
-    """Return the graph of an object in a device's memory, built there; any other as it is."""
+    """Return the graph of an object in a device's memory, built there; anything else as it is."""
     if isinstance(graph, Graph) or options.device == "cpu":
         return graph
     from louvain_um.gpu.building.objects import built_there, is_there

@@ -6,9 +6,11 @@ it is loaded.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
+from contextvars import ContextVar
 from importlib.resources import files
 from typing import Any, Final
 
@@ -27,6 +29,13 @@ KNOWN = (
 )
 
 
+BUILDING: Final = "louvain_um.gpu.building.objects"
+"""What builds graphs of arrays in a device's memory, for objects that are there."""
+
+BUILDS_THERE: ContextVar[bool] = ContextVar("builds_there", default=True)
+"""Whether such graphs are built where their arrays are."""
+
+
 def adapt(obj: Any, options: ReadOptions) -> Graph:
     """Return `obj` as a graph; `as_graph` documents the accepted types."""
     if isinstance(obj, Graph):
@@ -37,6 +46,8 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     if hasattr(obj, "as_graph"):  # a graph on a device
         there: Graph = obj.as_graph()
         return there
+    if BUILDS_THERE.get() and options == ReadOptions() and (built := _built_there(obj)):
+        return built
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     if "cudf" in libraries and hasattr(obj, "to_pandas"):  # of a device's memory
         return adapt(obj.to_pandas(), options)
@@ -90,6 +101,17 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
             "read_partitioned(frame) and cluster='local:2', say"
         )
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _built_there(obj: Any) -> Graph | None:
+    """Return the graph of arrays in a device's memory, made there; None for any others."""
+    if "cupy" not in sys.modules:
+        return None
+    building = importlib.import_module(BUILDING)
+    if not building.is_there(obj):
+        return None
+    there: Graph | None = building.built_there(obj)
+    return there
 
 
 def _symmetric(rows: list[Any]) -> bool:

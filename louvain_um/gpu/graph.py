@@ -73,9 +73,13 @@ class DeviceGraph:
         arrays = {name: self.fetched(name) for name in ARRAYS}
         return Graph(**arrays, scale=self.scale, notes=self.notes, check=check)
 
-    def as_graph(self) -> FetchedGraph:
-        """Return a `Graph` whose arrays stay where they are until something asks for them."""
-        return FetchedGraph.of(self, scale=self.scale, names=None, notes=self.notes, checked=False)
+    def as_graph(self, *, checked: bool = False) -> FetchedGraph:
+        """Return a `Graph` whose arrays stay where they are until something asks for them.
+
+        They are checked then, unless they are `checked`.
+        """
+        about: Any = {"scale": self.scale, "names": None, "notes": self.notes}
+        return FetchedGraph.of(self, **about, checked=checked)
 
     def fetched(self, name: str) -> Any:
         """Return one of the arrays as a `Graph` has it, in host memory."""
@@ -84,6 +88,11 @@ class DeviceGraph:
             return np.zeros(self.n_vertices, np.int64) if name == "loops" else None
         found = array if type(array) is np.ndarray else copies.fetched(array)
         return found.view(np.int64) if found.dtype == np.uint64 else found
+
+    @property
+    def device_index(self) -> int:
+        """Number of the device."""
+        return int(self.offsets.device.id)
 
     @property
     def n_vertices(self) -> int:
@@ -122,7 +131,7 @@ class DeviceGraph:
         from louvain_um.gpu.dynamic.cuda import CudaDevice
         from louvain_um.gpu.relabel.counts import community_counts
 
-        with cuda_calls.current(self.offsets.device.id):
+        with cuda_calls.current(self.device_index):
             return community_counts(CudaDevice(), self, labels, parts=parts)
 
     @cached_property
@@ -245,6 +254,6 @@ class FetchedGraph(Graph):
 def there_of(graph: Graph) -> DeviceGraph | None:
     """Return what the current device holds of a graph, if it does."""
     there = graph.there if isinstance(graph, FetchedGraph) else None
-    if there is None or there.offsets.device.id != cuda_calls.current_device():
+    if there is None or there.device_index != cuda_calls.current_device():
         return None
     return there

@@ -571,13 +571,12 @@ class Communities:
     def require_graph(self) -> Graph:
         """Return the graph; the error of a result without one says how to pass it.
 
-        Results that were loaded have none, nor have those of graphs that change or lie on a device.
+        Results that were loaded have none, nor have those of graphs that change.
         """
         if self.graph is None:
             raise GraphError(
-                "this result was loaded without its graph, or has none since that changes or lies "
-                "on a device; pass it: Communities.load(path, graph=...) or "
-                "Communities.of(graph, result)"
+                "this result was loaded without its graph, or has none since that changes; pass "
+                "it: Communities.load(path, graph=...) or Communities.of(graph, result)"
             )
         return self.graph
 

@@ -220,7 +220,7 @@ def _counts(
     """Return, for each community, arcs' weight inside, total degree, arcs inside and components."""
     there = graph.counts_there(labels, parts=True)
     if there is not None:
-        return there
+        return tuple(there)
     joined = np.zeros(len(sizes), np.int64)
     _count_inside(graph.offsets, graph.targets, labels, joined)
     return *community_weights(graph, labels), joined, parts_of(graph, labels, sizes)

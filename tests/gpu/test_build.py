@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.sparse import coo_array
 import louvain_um as lu
 from louvain_um import Graph, as_graph
 from louvain_um.core.numbering import community_sizes
+from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.building import edges, objects
 from louvain_um.gpu.building.build import PARTIALS, Builder, Ends, LongRowError
@@ -364,32 +366,105 @@ class DeviceFrame:
 
 
 def tables():
-    """Return columns of tables, and whether their names and ids are such that a device suffices."""
+    """Return columns of tables, and whether their names are such that a device suffices."""
     u, v = np.array([0, 1, 2, 3, 3]), np.array([1, 2, 0, 0, 1])
     w = np.array([0.5, 2, 1, 1, 4])
-    yield {"source": u, "target": v}, True, True
-    yield {"dst": u, "src": v, "Weight": w}, True, True
-    yield {"from": u, "to": v, "weight": w.astype(np.int32)}, True, True
-    yield {"source": u + 5, "target": v + 5}, True, False
-    yield {"source": u, "target": v, "strength": w}, False, False
-    yield {"source": u, "target": v, "time": u}, False, False
-    yield {"user": u, "item": v}, False, False
-    yield {0: u, 1: v}, False, False
-    yield {"source": u}, False, False
+    yield {"source": u, "target": v}, True
+    yield {"dst": u, "src": v, "Weight": w}, True
+    yield {"from": u, "to": v, "weight": w.astype(np.int32)}, True
+    yield {"source": u + 5, "target": v + 5}, True
+    yield {"source": u, "target": v, "strength": w}, False
+    yield {"source": u, "target": v, "time": u}, False
+    yield {"user": u, "item": v}, False
+    yield {0: u, 1: v}, False
+    yield {"source": u}, False
 
 
-@pytest.mark.parametrize(("columns", "by_name", "dense"), [*tables()])
-def test_tables_on_a_device_make_the_graph_of_the_host(there, columns, by_name, dense):
+@pytest.mark.parametrize(("columns", "by_name"), [*tables()])
+def test_tables_on_a_device_make_the_graph_of_the_host(there, columns, by_name):
     frame = DeviceFrame(columns, there.put)
     found = objects.columns_of(frame)
     assert (found is not None) == by_name == objects.is_there(frame)
     assert objects.columns_of(DeviceFrame(columns, there.put, mask=1)) is None
-    if found is None:
-        return
-    made = Builder(there.device).from_edges(*(column.values for column in found))
-    assert objects.has_gaps(made) == (not dense)
-    if dense:
-        assert differences(there, made, as_graph(pd.DataFrame(columns))) == []
+    if found is not None:
+        made = of_columns(there, [column.values for column in found])
+        assert unequal(made, as_graph(pd.DataFrame(columns))) == []
+
+
+def of_columns(there, columns, room=1 << 40):
+    """Return the graph of a table's columns, made on a device in so much memory."""
+    here = SimpleNamespace(sent=there.put, fetched=there.get)
+    return objects.graph_of_columns(there.device, here, columns, room, numbered=True)
+
+
+def unequal(made, right):
+    """Return which fields of two graphs differ."""
+    pairs = {
+        field.name: (getattr(made, field.name), getattr(right, field.name))
+        for field in fields(right)
+    }
+    return [name for name, pair in pairs.items() if not same_values(*pair)]
+
+
+def same_values(one, other):
+    if not isinstance(other, np.ndarray):
+        return one is other or one == other
+    return one is not None and one.dtype == other.dtype and np.array_equal(one, other)
+
+
+SPREADS = {
+    "gaps": lambda ids: 3 * ids + 2,
+    "from 1": lambda ids: ids + 1,
+    "32 bits": lambda ids: (ids * 2654435761 % 2**32 - 2**31).clip(0).astype(np.uint32),
+    "64 bits": lambda ids: ids * 0x9E3779B97F4A7C15 % 2**63,
+}
+
+
+@pytest.mark.parametrize("kind", ["none", "bytes", "zeros", "real", "large"])
+@pytest.mark.parametrize("spread", SPREADS)
+def test_sparse_ids_are_numbered_as_on_the_host(there, spread, kind):
+    for n, m in there.sizes:
+        ids = SPREADS[spread](np.arange(n, dtype=np.uint64)).astype(np.int64)
+        u, v = ids[RNG.integers(0, n, m)], ids[RNG.integers(0, n, m)]
+        weights = WEIGHTS[kind](m)
+        if kind == "bytes" and m:
+            weights[: m // 2] = 0  # some vertices have no edges that count
+        columns = {"source": u, "target": v} | ({} if weights is None else {"weight": weights})
+        right = as_graph(pd.DataFrame(columns))
+        made = of_columns(there, [there.put(each) for each in columns.values()])
+        assert unequal(made, right) == [], (n, m)
+        sent = SimpleNamespace(sent=there.put, fetched=there.get)
+        pair = edges.numbered_by(there.device, sent, u, v, n + 1)
+        wanted = number_vertices(u.copy(), v.copy())
+        names = np.arange(wanted[2]) if wanted[3] is None else wanted[3]
+        assert [*map(np.ndarray.tolist, (*pair[:2], pair[3]))] == [
+            each.tolist() for each in (*wanted[:2], names)
+        ]
+        assert len(names) < 2 or edges.numbered_by(there.device, sent, u, v, 1) is None
+
+
+@pytest.mark.parametrize("kind", ["none", "bytes", "real"])
+def test_columns_beyond_the_budget_are_made_in_spans(emulated, kind, monkeypatch):
+    monkeypatch.setattr(edges, "FIXED_BYTES", 8 * PARTIALS + 2048)
+    device = Emulated(emulated, 2)
+    device.xp = Counted()
+    n, m = 30, 900
+    ids = SPREADS["64 bits"](np.arange(n, dtype=np.uint64)).astype(np.int64)
+    columns = {"source": ids[RNG.integers(0, n, m)], "target": ids[RNG.integers(0, n, m)]}
+    if kind != "none":
+        columns["weight"] = WEIGHTS[kind](m)
+    right = as_graph(pd.DataFrame(columns))
+    whole = edges.building_bytes(m, n, weighted=kind != "none") + 8 * n
+    there = There(device, np.asarray, np.array, (), ())
+    for room in (whole, whole * 2 // 3):
+        DeviceArray.peak = DeviceArray.live
+        made = of_columns(there, [*columns.values()], room)
+        assert DeviceArray.peak <= room
+        assert isinstance(made, FetchedGraph) == (room == whole)
+        assert unequal(made, right) == []
+        del made
+    assert of_columns(there, [*columns.values()], 40 * n) is None
+    assert DeviceArray.live < 8 * PARTIALS + 2048
 
 
 @pytest.mark.parametrize("columns", [columns for columns, *_ in tables()][:-1])
@@ -400,8 +475,8 @@ def test_tables_on_a_device_that_the_host_must_read(columns):
     assert (made.names is None) == (right.names is None)
 
 
-@pytest.mark.parametrize(("columns", "by_name", "dense"), [*tables()])
-def test_tables_on_a_gpu_give_the_labels_of_the_host(gpu, columns, by_name, dense):
+@pytest.mark.parametrize(("columns", "by_name"), [*tables()])
+def test_tables_on_a_gpu_give_the_labels_of_the_host(gpu, columns, by_name):
     import cupy
 
     if len(columns) < 2:
@@ -409,7 +484,8 @@ def test_tables_on_a_gpu_give_the_labels_of_the_host(gpu, columns, by_name, dens
     frame = DeviceFrame(columns, cupy.asarray)
     here, far = lu.louvain(frame.frame, device="cpu"), lu.louvain(frame, device=str(gpu))
     assert np.array_equal(here.labels, far.labels)
-    assert (far.graph is None) == (by_name and dense)
+    assert isinstance(far.graph, FetchedGraph) == by_name
+    assert same_values(far.names, here.names)
 
 
 def test_graphs_on_the_device_serve_what_graphs_serve(gpu, tmp_path):

@@ -15,16 +15,20 @@ extern "C" void look_at_reals_as(int blocks, int, i64 count, const void* weights
   fibres::launch(blocks, [=] { look_at_reals(count, weights, type, counts); });
 }
 
-extern "C" void scale_reals_as(int blocks, int, i64 count, const void* weights, i64 type, double factor, double factor2, u64* out, BuildCounts* counts) {
-  fibres::launch(blocks, [=] { scale_reals(count, weights, type, factor, factor2, out, counts); });
+extern "C" void scale_reals_as(int blocks, int, i64 count, const void* weights, i64 type, double factor, double factor2, i64 shift, u64* out, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { scale_reals(count, weights, type, factor, factor2, shift, out, counts); });
 }
 
 extern "C" void take_integers_as(int blocks, int, i64 count, const void* weights, i64 type, i64 shift, u64* out) {
   fibres::launch(blocks, [=] { take_integers(count, weights, type, shift, out); });
 }
 
-extern "C" void shorten_as(int blocks, int, i64 count, u64* weights, i64 shift) {
-  fibres::launch(blocks, [=] { shorten(count, weights, shift); });
+extern "C" void take_keys_as(int blocks, int, i64 count, const void* ids, i64 type, u64* keys) {
+  fibres::launch(blocks, [=] { take_keys(count, ids, type, keys); });
+}
+
+extern "C" void find_ids_as(int blocks, int, i64 count, const void* ids, i64 type, const u64* names, i64 n, u32* out) {
+  fibres::launch(blocks, [=] { find_ids(count, ids, type, names, n, out); });
 }
 
 extern "C" void narrow_as(int blocks, int, i64 count, const u64* weights, u32* out) {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -28,6 +30,12 @@ def hash_keys() -> NDArray[np.uint64]:
 
 
 Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] | None]
+
+
+NUMBER_SPARSE: ContextVar[Callable[..., Numbered | None]] = ContextVar(
+    "number_sparse", default=lambda u, v: None
+)
+"""What numbers ids that are far from dense; a table of hashes does if it returns None."""
 
 
 def refuse_ids(u: NDArray[Any], v: NDArray[Any], base: int, *, trusted: bool) -> None:
@@ -76,6 +84,8 @@ def _compact(u: NDArray[Any], v: NDArray[Any], low: int, high: int) -> Numbered:
         out = _output(u), _output(v)
         parallel.run(_rank, threads, u, v, low, words, before, *out)
         return *out, n, np.flatnonzero(seen) + low
+    if found := NUMBER_SPARSE.get()(u, v):
+        return found
     keys: NDArray[np.int64] = np.full(1 << 12, -1, np.int64)
     count = 0
     for ids in (u, v):

@@ -33,14 +33,14 @@ __device__ __forceinline__ void add_to(u64* counter, u64 mine) {
   if (threadIdx.x == 0 && sum) atomicAdd(counter, sum);
 }
 
-// Copies ids to 32 bits, and takes their least and largest.
+// Copies ids to 32 bits, if there is somewhere to, and takes their least and largest.
 __global__ void take_ids(i64 count, const void* ids, i64 type, u32* out, BuildCounts* counts) {
   i64 least = 0x7FFFFFFFFFFFFFFFll, most = -least - 1;
   EACH(i, count) {
     const i64 id = integer_at(ids, type, i);
     least = min(least, id);
     most = max(most, id);
-    out[i] = id;
+    if (out) out[i] = id;
   }
   for (int d = WARP / 2; d; d >>= 1) {
     least = min(least, __shfl_xor_sync(FULL, least, d));
@@ -49,6 +49,23 @@ __global__ void take_ids(i64 count, const void* ids, i64 type, u32* out, BuildCo
   if (threadIdx.x % WARP) return;
   atomicMin(&counts->least, least);
   atomicMax(&counts->most, most);
+}
+
+__global__ void take_keys(i64 count, const void* ids, i64 type, u64* keys) {
+  EACH(i, count) keys[i] = integer_at(ids, type, i);
+}
+
+// Writes the place of each id in ascending names, among which it is.
+__global__ void find_ids(i64 count, const void* ids, i64 type, const u64* names, i64 n, u32* out) {
+  EACH(i, count) {
+    const u64 id = integer_at(ids, type, i);
+    i64 low = 0;
+    for (i64 high = n; high - low > 1;) {
+      const i64 middle = low + (high - low) / 2;
+      (names[middle] <= id ? low : high) = middle;
+    }
+    out[i] = low;
+  }
 }
 
 // Looks at integers: negative ones, the sum in two halves, bits in use, the largest.
@@ -82,14 +99,15 @@ __global__ void look_at_reals(i64 count, const void* weights, i64 type, BuildCou
   atomicMax(&counts->largest, most);
 }
 
-// Scales doubles by both factors and rounds, ties to even; `out` may be null.
+// Scales doubles by both factors and rounds, ties to even; `out`, which may be null, lacks the
+// `shift` lowest bits, which are 0.
 __global__ void scale_reals(i64 count, const void* weights, i64 type, double factor,
-                            double factor2, u64* out, BuildCounts* counts) {
+                            double factor2, i64 shift, u64* out, BuildCounts* counts) {
   u64 total = 0, bits = 0, underflows = 0;
   EACH(i, count) {
     const double weight = real_at(weights, type, i);
     const u64 integer = (u64)(i64)rint(__dmul_rn(__dmul_rn(weight, factor), factor2));
-    if (out) out[i] = integer;
+    if (out) out[i] = integer >> shift;
     total += integer;
     bits |= integer;
     underflows += integer == 0 && weight > 0;
@@ -102,11 +120,6 @@ __global__ void scale_reals(i64 count, const void* weights, i64 type, double fac
 // Copies integers, without their `shift` lowest bits, which are 0.
 __global__ void take_integers(i64 count, const void* weights, i64 type, i64 shift, u64* out) {
   EACH(i, count) out[i] = (u64)integer_at(weights, type, i) >> shift;
-}
-
-// Removes the `shift` lowest bits, which are 0.
-__global__ void shorten(i64 count, u64* weights, i64 shift) {
-  EACH(i, count) weights[i] >>= shift;
 }
 
 __global__ void narrow(i64 count, const u64* weights, u32* out) {
@@ -210,7 +223,7 @@ __global__ void keep_arcs(i64 count, const u64* keys, i64 low, u32* targets, u32
 }
 
 // Adds up the weights of equal keys, which are sorted, or takes the largest; `sums` is 0 before, and
-// order[i] says where the weight of keys[i] is. Cooperative.
+// order[i] says where the weight of keys[i] is; `weights` may be null. Cooperative.
 __global__ void sum_runs(i64 count, const u64* keys, const i64* order, const u64* weights,
                          u64 summing, u64* unique, u64* sums, i64* partials, BuildCounts* counts) {
   grid_scan_to<i64>(
@@ -222,6 +235,7 @@ __global__ void sum_runs(i64 count, const u64* keys, const i64* order, const u64
         }
         const i64 place = before + own - 1;
         if (own) unique[place] = keys[i];
+        if (!weights) return;
         const u64 weight = weights[order[i]];
         if (summing)
           atomicAdd(&sums[place], weight);

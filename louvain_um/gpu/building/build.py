@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -70,10 +71,39 @@ class BuiltRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Integers:
-    """Weights as integers, uint64, and the scale and notes of `quantise`."""
+class Listed:
+    """A list of edges, of which `piece` brings those from one place to another to the device.
 
-    values: Any
+    `names` are the ids of vertices, ascending uint64 on the device; None for 0 … n - 1.
+    """
+
+    edges: int
+    n: int
+    weighted: bool
+    summing: bool
+    piece: Callable[[int, int], Ends]
+    names: Any = None
+    scale: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    def pieces(self, most: int) -> Callable[[], Iterable[Ends]]:
+        """Return what gives all edges, so many at a time; all at once they stay there."""
+        if most >= self.edges:
+            whole = [self.piece(0, self.edges)]
+            return lambda: whole
+        return lambda: (self.piece(low, low + most) for low in range(0, self.edges, most))
+
+    def notes_of(self, made: Any) -> tuple[str, ...]:
+        """Return all notes on a graph of these edges, of which rows are made."""
+        counts = made.repeats, made.weightless, made.n_loops
+        return self.notes + merge_notes(self.edges, *counts, self.summing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integers:
+    """What takes some weights as integers, uint64, and the scale and notes of `quantise`."""
+
+    taken: Callable[[Any], Any]
     scale: float
     notes: tuple[str, ...] = ()
 
@@ -119,45 +149,117 @@ class Builder:
         duplicates: Duplicates | None = None,
     ) -> DeviceGraph | None:
         """Return the graph of a list of edges; None if the host must look at it."""
+        listed = self.listed(u, v, weights, n_vertices=n_vertices, duplicates=duplicates)
+        if listed is None:
+            return None
+        made = self.rows(
+            listed.pieces(listed.edges), listed.n, weighted=listed.weighted, summing=listed.summing
+        )
+        notes = listed.notes_of(made)
+        return DeviceGraph(
+            made.offsets, made.targets, made.weights, made.loops, listed.scale, notes=notes
+        )
+
+    def listed(
+        self,
+        u: Any,
+        v: Any,
+        weights: Any = None,
+        *,
+        n_vertices: int | None = None,
+        duplicates: Duplicates | None = None,
+        most_names: int | None = None,
+    ) -> Listed | None:
+        """Return a list of edges in device memory; None if the host must look at it.
+
+        With `most_names`, vertices are the ids that occur, and no more than so many if these are
+        not 0 … n - 1.
+        """
         columns = [column for column in (u, v, weights) if column is not None]
         if any(column.ndim != 1 or len(column) != len(u) for column in columns):
             return None
-        sources, targets = self.ids(u), self.ids(v)
-        if sources is None or targets is None:
+        ends = self._largest(u), self._largest(v)
+        if None in ends:
             return None
-        n = max(sources[1], targets[1]) + 1
-        n = n if n_vertices is None else n_vertices
-        if not max(sources[1], targets[1]) < n <= MAX_VERTICES:
-            return None
-        integers = None
-        if weights is not None:
-            integers = self.quantised(weights)
-            if integers is None:
+        n, names = max(each or 0 for each in ends) + 1 if len(u) else 0, None
+        if most_names is not None and self._has_gaps(u, v, n):
+            most = max(1, min(self.range_arcs, most_names))
+            names = self.names_of(
+                (part for ids in (u, v) for part in parts_of(ids, most)), most_names
+            )
+            if names is None:
                 return None
-        summing = duplicates == "sum" or (duplicates is None and weights is not None)
-        given = None if integers is None else integers.values
-        ends = Ends(sources[0], targets[0], given)
-        weighted = summing or given is not None
-        made = self.rows(lambda: [ends], n, weighted=weighted, summing=summing)
-        notes = () if integers is None else integers.notes
-        notes += merge_notes(len(u), made.repeats, made.weightless, made.n_loops, summing)
-        scale = 1.0 if integers is None else integers.scale
-        return DeviceGraph(made.offsets, made.targets, made.weights, made.loops, scale, notes=notes)
+            n = len(names)
+        if n > MAX_VERTICES or (n_vertices is not None and not n <= n_vertices <= MAX_VERTICES):
+            return None
+        integers = None if weights is None else self.quantised(weights)
+        if weights is not None and integers is None:
+            return None
 
-    def ids(self, column: Any) -> tuple[Any, int] | None:
-        """Return ids as uint32 and the largest, -1 of none; None unless all are ids."""
-        if column.dtype.kind not in "iu":
-            return None
-        column = self._column(column)
-        if not len(column):
-            return self.xp.empty(0, np.uint32), -1
-        counts = self._counts()
+        def piece(low: int, high: int) -> Ends:
+            part = slice(low, high)
+            values = None if integers is None else integers.taken(weights[part])
+            return Ends(self.numbers(u[part], names), self.numbers(v[part], names), values)
+
+        summing = duplicates == "sum" or (duplicates is None and weights is not None)
+        return Listed(
+            edges=len(u),
+            n=n if n_vertices is None else n_vertices,
+            weighted=summing or integers is not None,
+            summing=summing,
+            piece=piece,
+            names=names,
+            scale=1.0 if integers is None else integers.scale,
+            notes=() if integers is None else integers.notes,
+        )
+
+    def names_of(self, parts: Iterable[Any], most: int) -> Any:
+        """Return the different ones of ids that are not negative, ascending, uint64.
+
+        None if they are more than `most`.
+        """
+        names = self.xp.empty(0, np.uint64)
+        for part in parts:
+            ids, keys = self._column(part), self.xp.empty(len(names) + len(part), np.uint64)
+            keys[: len(names)] = names
+            self._launch("take_keys", len(ids), ids, column_type(ids), keys[len(names) :])
+            keys.sort()
+            names = self._distinct(keys)
+            if len(names) > most:
+                return None
+        return names
+
+    def numbers(self, ids: Any, names: Any) -> Any:
+        """Return ids as uint32: places in ascending names, or as they are without names."""
+        column = self._column(ids)
+        if names is None and column.dtype == np.uint32:
+            return column
         out = self.xp.empty(len(column), np.uint32)
-        self._launch("take_ids", len(column), column, column_type(column), out, counts)
-        found = self._read(counts)
-        if found["least"] < 0 or found["most"] >= MAX_VERTICES:
+        given = len(ids), column, column_type(column)
+        if names is None:
+            self._launch("take_ids", *given, out, self._counts())
+        else:
+            self._launch("find_ids", *given, names, np.int64(len(names)), out)
+        return out
+
+    def _largest(self, ids: Any) -> int | None:
+        """Return the largest id, -1 of none; None unless all are integers that are not negative."""
+        if ids.dtype.kind not in "iu":
             return None
-        return out, int(found["most"])
+        counts, column = self._counts(), self._column(ids)
+        self._launch("take_ids", len(column), column, column_type(column), None, counts)
+        found = self._read(counts)
+        return None if found["least"] < 0 else int(found["most"])
+
+    def _has_gaps(self, u: Any, v: Any, n: int) -> bool:
+        """Return whether some of 0 … n - 1 do not occur."""
+        if n > 2 * len(u):
+            return True
+        degrees, counts = self.xp.zeros(n, np.uint32), self._counts()
+        for part in zip(*(parts_of(ids, self.range_arcs) for ids in (u, v)), strict=True):
+            ends = (self.numbers(ids, None) for ids in part)
+            self._launch("count_ends", len(part[0]), *ends, degrees, counts)
+        return n > 0 and int(degrees.min()) == 0
 
     def quantised(self, weights: Any, *, twice: bool = False) -> Integers | None:
         """Return weights as integers; None if the host must refuse or round them.
@@ -168,7 +270,6 @@ class Builder:
             return None
         weights = self._column(weights)
         count, counts, each = len(weights), self._counts(), 2 if twice else 1
-        values = self.xp.empty(count, np.uint64)
         if weights.dtype.kind != "f":
             self._launch("look_at_integers", count, weights, column_type(weights), counts)
             found = self._read(counts)
@@ -178,25 +279,22 @@ class Builder:
             shift = 0 if 2 * total < MAX_TOTAL_WEIGHT else spare
             if found["bad"] or 2 * total >= MAX_TOTAL_WEIGHT * 2.0**shift:
                 return None
-            self._launch(
-                "take_integers", count, weights, column_type(weights), np.int64(shift), values
-            )
-            return Integers(values=values, scale=2.0**-shift)
+            shorter = partial(self._integers, "take_integers", (np.int64(shift),))
+            return Integers(taken=shorter, scale=2.0**-shift)
         self._launch("look_at_reals", count, weights, column_type(weights), counts)
         found = self._read(counts)
         if found["bad"]:
             return None
         largest = float(found["largest"].view(np.float64))
         if largest == 0.0:
-            values.fill(0)
-            return Integers(values=values, scale=1.0)
+            return Integers(taken=lambda part: self.xp.zeros(len(part), np.uint64), scale=1.0)
 
         def scaled(shift: int, *, write: bool) -> tuple[int, int, int]:
-            half = shift // 2
-            factors = np.float64(np.ldexp(1.0, half)), np.float64(np.ldexp(1.0, shift - half))
-            counts = self._counts()
-            out = values if write else None
-            self._launch("scale_reals", count, weights, column_type(weights), *factors, out, counts)
+            counts, factors = self._counts(), _factors(shift)
+            self._launch(
+                "scale_reals", count, weights, column_type(weights), *factors, np.int64(0), None,
+                counts,
+            )  # fmt: skip
             found = self._read(counts)
             return (
                 int(found["total"]) // each,
@@ -205,9 +303,9 @@ class Builder:
             )
 
         fitted = fit(largest, count // each, scaled)
-        if fitted.spare:
-            self._launch("shorten", count, values, np.int64(fitted.spare))
-        return Integers(values=values, scale=2.0**fitted.shift, notes=fitted.notes)
+        how = *_factors(fitted.shift + fitted.spare), np.int64(fitted.spare)
+        rounded = partial(self._integers, "scale_reals", how)
+        return Integers(taken=rounded, scale=2.0**fitted.shift, notes=fitted.notes)
 
     def rows(
         self,
@@ -346,11 +444,11 @@ class Builder:
                 return None
         targets = indices.view(np.uint32) if indices.dtype.itemsize == 4 else None
         if targets is None:
-            targets = self.ids(indices)[0]  # type: ignore[index]  # all are ids
+            targets = self.numbers(indices, None)
         weights = None
         if integers is not None:
-            heaviest = int(integers.values.max()) if entries else 0
-            weights = self._narrowed(integers.values, entries, heaviest)
+            taken = integers.taken(values)
+            weights = self._narrowed(taken, entries, int(taken.max()) if entries else 0)
         return DeviceGraph(
             offsets.astype(np.int64, copy=False),
             targets,
@@ -394,6 +492,20 @@ class Builder:
         high = bisect_right(range(n + 1), last, low, key=lambda row: int(raw[row])) - 1
         return max(high, low + 1)
 
+    def _integers(self, kernel: str, how: Sequence[Any], weights: Any) -> Any:
+        """Return some weights as the integers that a kernel makes of them."""
+        column, out = self._column(weights), self.xp.empty(len(weights), np.uint64)
+        counts = (self._counts(),) if kernel == "scale_reals" else ()
+        self._launch(kernel, len(column), column, column_type(column), *how, out, *counts)
+        return out
+
+    def _distinct(self, keys: Any) -> Any:
+        """Return the different ones of sorted keys."""
+        unique, counts = self.xp.empty(len(keys), np.uint64), self._counts()
+        nothing = None, None, np.uint64(0)
+        self._launch("sum_runs", len(keys), keys, *nothing, unique, None, self.partials, counts)
+        return _kept(unique, int(self._read(counts)["unique"]))
+
     def _column(self, column: Any) -> Any:
         """Return a column in a type that kernels read, contiguous."""
         if column.dtype not in COLUMNS:
@@ -416,6 +528,17 @@ class Builder:
 
     def _launch_of(self, items: int, kernel: str, *args: Any) -> None:
         self.device.launch("build", kernel, "", items, *args)
+
+
+def parts_of(array: Any, most: int) -> Iterator[Any]:
+    """Return views of an array, of so many items each."""
+    return (array[low : low + most] for low in range(0, len(array), most))
+
+
+def _factors(shift: int) -> tuple[np.float64, np.float64]:
+    """Return 2^shift in two factors: it may itself lie outside the doubles."""
+    half = shift // 2
+    return np.float64(np.ldexp(1.0, half)), np.float64(np.ldexp(1.0, shift - half))
 
 
 def _kept(array: Any, count: int) -> Any:

@@ -6,14 +6,17 @@ Sorting takes the host far longer than the bus takes to bring the edges and to r
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, Numbered
+from louvain_um.formats.objects import BUILDS_THERE
 from louvain_um.gpu.graph import ARRAYS, DeviceGraph, FetchedGraph
 from louvain_um.gpu.runtime.device import (
     all_begun,
@@ -30,7 +33,7 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
 
 if TYPE_CHECKING:
-    from louvain_um.gpu.building.build import Builder, Ends
+    from louvain_um.gpu.building.build import Builder, Ends, Listed
     from louvain_um.options import Options
 
 LEAST_EDGES: Final = 1 << 20
@@ -41,6 +44,11 @@ SHARE: Final = 0.9
 
 FIXED_BYTES: Final = 1 << 16
 """What building takes in addition to edges, vertices and arcs."""
+
+NUMBERING: Final = 64
+"""Bytes that numbering takes for each different id, and for each that is looked at at a time."""
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -64,10 +72,18 @@ def rows_made_on(options: Options) -> Iterator[None]:
         made = _made_there(options, *edges, **how) if many else None
         return made or rows.compress(*edges, **how)
 
+    def number(u: Any, v: Any) -> Numbered | None:
+        """Return ids as the device numbers them, if it can."""
+        return _numbered_there(options, u, v) if len(u) >= LEAST_EDGES else None
+
+    objects = BUILDS_THERE.set(False)  # the run has looked at them
+    sparse = NUMBER_SPARSE.set(number)
     try:
         with rows_made_by(compress):
             yield
     finally:
+        NUMBER_SPARSE.reset(sparse)
+        BUILDS_THERE.reset(objects)
         all_begun()
 
 
@@ -82,10 +98,8 @@ def _import_engine() -> None:
     compiler()
 
 
-def _made_there(
-    options: Options, u: Any, v: Any, weights: Any, n: int, *, summing: bool, threads: int
-) -> rows.SortedRows | None:
-    """Return the rows that a run's device makes, to stay there if the run decides so; else None."""
+def _on_device(options: Options, step: Callable[[Any, int], T]) -> T | None:
+    """Return what a step makes with the device of a run and its free memory; None if it cannot."""
     try:
         chosen = pick(options.device)
     except DeviceUnavailableError:  # which the run reports
@@ -94,26 +108,73 @@ def _made_there(
         return None
     from cupy.cuda.memory import OutOfMemoryError
 
-    from louvain_um.gpu.building.build import Builder, Ends, LongRowError
+    from louvain_um.gpu.building.build import LongRowError
     from louvain_um.gpu.dynamic.cuda import CudaDevice
-    from louvain_um.placement.memory import copies, cuda_calls
+    from louvain_um.placement.memory import cuda_calls
 
     with chosen.current():
-        ends, free = Ends(u, v, weights), int(SHARE * cuda_calls.free_memory()[0])
+        there = CudaDevice()
+        try:
+            return step(there, int(SHARE * cuda_calls.free_memory()[0]))
+        except (OutOfMemoryError, LongRowError):
+            return None
+        finally:
+            there.free_cached()
+
+
+def _made_there(
+    options: Options, u: Any, v: Any, weights: Any, n: int, *, summing: bool, threads: int
+) -> rows.SortedRows | None:
+    """Return the rows that a run's device makes, to stay there if the run decides so; else None."""
+
+    def make(there: Any, free: int) -> rows.SortedRows | None:
+        from louvain_um.gpu.building.build import Builder, Ends
+        from louvain_um.placement.memory import copies
+
+        ends = Ends(u, v, weights)
         weighted = ends.weights is not None
         limit = limit_of(options, len(ends.u), n, weighted=weighted) or free
         sizes = sizes_within(min(free, limit), len(ends.u), n, weighted=weighted, threads=threads)
         if sizes is None:
             return None
         stay = sizes.most_arcs >= 2 * len(ends.u) and find_policy(options.memory).name == AUTO.name
-        there = CudaDevice()
-        try:
-            builder = Builder(there, sizes.range_arcs)
-            return rows_by(builder, copies, ends, n, sizes, summing=summing, stay=stay)
-        except (OutOfMemoryError, LongRowError):
-            return None
-        finally:
-            there.free_cached()
+        builder = Builder(there, sizes.range_arcs)
+        return rows_by(builder, copies, ends, n, sizes, summing=summing, stay=stay)
+
+    return _on_device(options, make)
+
+
+def _numbered_there(options: Options, u: Any, v: Any) -> Numbered | None:
+    """Return ids of a host's edges as the device of a run numbers them; None where it cannot."""
+
+    def number(there: Any, free: int) -> Numbered | None:
+        from louvain_um.placement.memory import copies
+
+        limit = limit_of(options, len(u), 0, weighted=False) or free
+        return numbered_by(there, copies, u, v, min(free, limit) // NUMBERING)
+
+    return _on_device(options, number)
+
+
+def numbered_by(there: Any, copies: Any, u: Any, v: Any, most_names: int) -> Numbered | None:
+    """Return a host's ids as a device numbers them; None if there are more different ones.
+
+    The numbers overwrite ids of 32 bits.
+    """
+    from louvain_um.gpu.building.build import RANGE_ARCS, Builder, parts_of
+
+    builder = Builder(there)
+    parts = partial(parts_of, most=max(1, min(RANGE_ARCS, most_names)))
+    names = builder.names_of(
+        (copies.sent(part) for ids in (u, v) for part in parts(ids)), most_names
+    )
+    if names is None:
+        return None
+    ends = tuple(ids if ids.dtype == np.uint32 else np.empty(len(ids), np.uint32) for ids in (u, v))
+    for ids, numbers in zip((u, v), ends, strict=True):
+        for part, out in zip(parts(ids), parts(numbers), strict=True):
+            out[:] = copies.fetched(builder.numbers(copies.sent(part), names))
+    return *ends, len(names), copies.fetched(names).view(np.int64)
 
 
 def limit_of(options: Options, edges: int, n: int, *, weighted: bool) -> int | None:
@@ -208,28 +269,31 @@ def rows_by(
 
     If they are to `stay` on the device, all of them must fit.
     """
+    from louvain_um.gpu.building.build import Listed
+
     weighted = ends.weights is not None
     given = ends._replace(weights=ends.weights.view(np.uint64)) if weighted else ends
 
-    def piece(begin: int) -> Ends:
-        part = slice(begin, begin + sizes.edges)
-        weights = None if given.weights is None else copies.sent(given.weights[part])
-        return given._replace(
-            u=copies.sent(given.u[part]), v=copies.sent(given.v[part]), weights=weights
-        )
+    def piece(low: int, high: int) -> Ends:
+        parts = (None if each is None else copies.sent(each[low:high]) for each in given)
+        return type(given)(*parts)
 
-    def pieces() -> Iterable[Ends]:
-        return map(piece, range(0, len(ends.u), sizes.edges))
+    listed = Listed(edges=len(ends.u), n=n, weighted=weighted, summing=summing, piece=piece)
+    there = rows_of(builder, listed, sizes, None if stay else copies.fetched)
+    return there if stay else there.here()
 
-    whole = [piece(0)] if sizes.edges >= len(ends.u) else None
+
+def rows_of(
+    builder: Builder, listed: Listed, sizes: Sizes, fetched: Callable[[Any], Any] | None
+) -> RowsThere:
+    """Return the rows of a list of edges, in host memory if `fetched` brings arrays there."""
     made = builder.rows(
-        pieces if whole is None else lambda: whole,
-        n,
-        weighted=weighted,
-        summing=summing,
+        listed.pieces(sizes.edges),
+        listed.n,
+        weighted=listed.weighted,
+        summing=listed.summing,
         most_arcs=sizes.most_arcs,
-        fetched=None if stay else copies.fetched,
+        fetched=fetched,
     )
     arrays = made.offsets, made.targets, made.weights, made.loops
-    there = RowsThere(*arrays, made.repeats, made.weightless, made.n_loops)
-    return there if stay else there.here()
+    return RowsThere(*arrays, made.repeats, made.weightless, made.n_loops)

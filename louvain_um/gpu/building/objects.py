@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from louvain_um.core.parallel import default_threads
 from louvain_um.formats.column_roles import find_ends
 from louvain_um.formats.two_modes import different_kinds
-from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.building.edges import NUMBERING, SHARE, rows_of, sizes_within
+from louvain_um.graph.graph import Graph
 
 
 def is_there(obj: Any) -> bool:
@@ -41,44 +43,39 @@ def columns_of(frame: Any) -> list[Any] | None:
     return columns
 
 
-def has_gaps(graph: DeviceGraph) -> bool:
-    """Return whether some vertices have no edges: ids of a table are to be numbered then."""
-    empty = graph.offsets[1:] == graph.offsets[:-1]
-    return bool((empty if graph.loops is None else empty & (graph.loops == 0)).any())
-
-
-def built_there(obj: Any, limit: int | None = None) -> DeviceGraph | None:
+def built_there(obj: Any, limit: int | None = None) -> Graph | None:
     """Return the graph of an object where its data lie; None if the host must look at it.
 
-    The host does, too, where building takes more memory than is free, or than a limit.
+    Where it takes more memory than is free, or than a limit, spans of rows go to the host one after
+    the other; the host makes them where these would be too many.
     """
     from cupy.cuda.memory import OutOfMemoryError
 
+    from louvain_um.gpu.building.build import LongRowError
+
     try:
         return _built_there(obj, limit)
-    except OutOfMemoryError:
+    except (OutOfMemoryError, LongRowError):
         return None
 
 
-def _built_there(obj: Any, limit: int | None) -> DeviceGraph | None:
+def _built_there(obj: Any, limit: int | None) -> Graph | None:
     """Return the graph of an object; out of memory raises."""
     import cupy
 
     from louvain_um.gpu.building.build import Builder
-    from louvain_um.gpu.building.edges import building_bytes
     from louvain_um.gpu.dynamic.cuda import CudaDevice
+    from louvain_um.placement.memory import copies, cuda_calls
 
     table = columns_of(obj)
     if table is not None or isinstance(obj, tuple | list):
         columns = [_array(part) for part in table or obj]
-        edges, weighted = len(columns[0]), len(columns) == 3
-        if limit is not None and building_bytes(edges, 0, weighted=weighted) > limit:
-            return None
         with columns[0].device:
             if len({column.device.id for column in columns}) > 1:
                 return None
-            made = Builder(CudaDevice()).from_edges(*columns)
-            return None if table and made is not None and has_gaps(made) else made
+            free = int(SHARE * cuda_calls.free_memory()[0])
+            room = free if limit is None else min(free, limit)
+            return graph_of_columns(CudaDevice(), copies, columns, room, numbered=bool(table))
     with obj.data.device:
         if obj.shape[0] != obj.shape[1] or obj.data.dtype.kind not in "biuf":
             return None
@@ -89,9 +86,38 @@ def _built_there(obj: Any, limit: int | None) -> DeviceGraph | None:
             obj = obj.tocsr()
         elif obj.format not in ("csr", "csc"):
             return None
-        return Builder(CudaDevice()).from_rows(
+        made = Builder(CudaDevice()).from_rows(
             *(cupy.asarray(array) for array in (obj.indptr, obj.indices, obj.data))
         )
+        return None if made is None else made.as_graph(checked=True)
+
+
+def graph_of_columns(
+    device: Any, copies: Any, columns: list[Any], room: int, *, numbered: bool
+) -> Graph | None:
+    """Return the graph of columns on a device, made in so much memory; None if the host must."""
+    from louvain_um.gpu.building.build import RANGE_ARCS, Builder
+
+    most = max(1, min(RANGE_ARCS, room // NUMBERING))
+    listed = Builder(device, most).listed(
+        *columns, most_names=room // NUMBERING if numbered else None
+    )
+    if listed is None:
+        return None
+    names = None if listed.names is None else copies.fetched(listed.names).view(np.int64)
+    sizes = sizes_within(
+        room - (0 if names is None else names.nbytes), listed.edges, listed.n,
+        weighted=listed.weighted, threads=default_threads(),
+    )  # fmt: skip
+    if sizes is None:
+        return None
+    stay = sizes.most_arcs >= 2 * listed.edges
+    made = rows_of(
+        Builder(device, sizes.range_arcs), listed, sizes, None if stay else copies.fetched
+    )
+    more = {"scale": listed.scale, "notes": listed.notes_of(made), "names": names}
+    graph: Graph = (made if stay else made.here()).graph(Graph, **more)
+    return graph
 
 
 def _lies_on_a_device(part: Any) -> bool:

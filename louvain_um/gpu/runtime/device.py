@@ -232,13 +232,11 @@ def device_of(graph: object, device: str) -> str:
     """Return the device option of a run; a graph on a device is processed there."""
     from louvain_um.graph.graph import Graph
 
-    if device == "cpu" or isinstance(graph, Graph):
+    there = getattr(graph, "there", None) if isinstance(graph, Graph) else graph
+    index = there.device_index if hasattr(type(there), "device_index") else None  # type: ignore[union-attr]
+    if device == "cpu" or index is None or (there is not graph and device not in ("auto", "cuda")):
         return device
-    from louvain_um.gpu.graph import DeviceGraph
-
-    if not isinstance(graph, DeviceGraph):
-        return device
-    here = f"cuda:{graph.offsets.device.id}"
+    here = f"cuda:{index}"
     if device == "auto":
         try:
             return str(pick(here))

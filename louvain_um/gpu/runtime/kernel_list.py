@@ -189,11 +189,12 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "build": dict.fromkeys(
             (
                 "take_ids",
+                "take_keys",
+                "find_ids",
                 "look_at_integers",
                 "look_at_reals",
                 "scale_reals",
                 "take_integers",
-                "shorten",
                 "narrow",
                 "count_ends",
                 "row_offsets",
