@@ -246,6 +246,7 @@ def measure(graph: Any, method: Method) -> Measured:
         from louvain_um.formats.reading import graph_of
 
         graph = graph_of(graph)
+    graph = getattr(graph, "there", None) or graph
     degrees = graph_stats(graph)
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
     shape = shape_of(graph, Options(method=method), degrees)

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from louvain_um.errors import GraphError, OptionError, among, shown
 from louvain_um.gpu.algorithms.rows import CONTROL_WORDS
-from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.graph import DeviceGraph, there_of
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.graph.row_view import RowView
@@ -53,6 +53,7 @@ def rows_there(graph: Any, *, linked: bool = True) -> Any:
     """Return the rows of a graph that are in a device's memory, as `rows_of`; None if none are."""
     if linked and hasattr(graph, "linked_device_view"):
         return graph.linked_device_view()
+    graph = there_of(graph) or graph
     if isinstance(graph, DeviceGraph):
         from louvain_um.gpu.algorithms.rows import KernelRows
 

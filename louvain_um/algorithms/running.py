@@ -11,7 +11,7 @@ from louvain_um.algorithms.programs import converted, program_of, rows_of, rows_
 from louvain_um.core import parallel
 from louvain_um.core.compiled import announced
 from louvain_um.events import Event, Observer, ignore, observing
-from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.graph import DeviceGraph, there_of
 from louvain_um.gpu.runtime.device import Choice, device_errors, device_of, pick
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
@@ -92,14 +92,15 @@ def on_device(
     from louvain_um.gpu.algorithms.workspace import PLAIN, placed
 
     with device_errors(chosen), chosen.current():
+        if isinstance(graph, Graph):
+            refuse_kinds(graph, "these algorithms take")
+            graph = there_of(graph) or graph
         rows = rows_there(graph)
         if rows is not None and policy.name == AUTO.name and options.budget == Budget():
             yield rows, PLAIN
             return
         if not isinstance(graph, Graph | DeviceGraph):
             graph = graph.snapshot()
-        if isinstance(graph, Graph):
-            refuse_kinds(graph, "these algorithms take")
         program = program_of(name, **size_of(graph), iterations=iterations)
         with placed(program, graph, str(chosen), policy, options) as found:
             yield found

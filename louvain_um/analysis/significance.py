@@ -16,6 +16,7 @@ from louvain_um.core.search import seeds_of
 from louvain_um.errors import OptionError
 from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.runtime.device import device_errors, is_several, pick
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
 from louvain_um.planning import plan
 from louvain_um.progress import Progress, counts_progress
@@ -46,7 +47,7 @@ def significance(
     )
     null, inside, volumes = list[float](), list[Any](), list[Any]()
     seeds = seeds_of(graphs, seed, "graphs")
-    with _random_graphs(RandomGraphs.like(graph), options) as (random, options):
+    with _random_graphs(graph, options) as (random, options):
         for done, each in enumerate(seeds):
             if callable(progress):
                 progress(done, graphs, f"random graph {done + 1}")
@@ -68,34 +69,34 @@ def significance(
 
 
 @contextmanager
-def _random_graphs(random: RandomGraphs, options: Options) -> Iterator[tuple[Any, Options]]:
+def _random_graphs(graph: Graph, options: Options) -> Iterator[tuple[Any, Options]]:
     """Return what makes random graphs where they are detected, and the options of these runs."""
     # A GPU makes them if it holds them in addition to a run in core, within the budget.
     chosen = None if is_several(options.device) else pick(options.device)
-    if chosen is None or chosen.kind == "cpu" or not len(random.ends):
-        yield random, options
+    if chosen is None or chosen.kind == "cpu" or not graph.n_edges:
+        yield RandomGraphs.like(graph), options
         return
     from louvain_um.gpu.building.edges import SHARE
-    from louvain_um.gpu.generate.generate import held_bytes, random_graphs_there
+    from louvain_um.gpu.generate.generate import ends_of, held_bytes, random_graphs_there
     from louvain_um.placement.memory import cuda_calls
 
     with device_errors(chosen), chosen.current():
-        budget, held = options.budget, held_bytes(random)
+        budget, held = options.budget, held_bytes(graph)
         free = int(SHARE * cuda_calls.free_memory()[0])
         room = min(free, budget.nbytes or free) - held
-        if budget.fraction is not None or _detection_bytes(random, options.method) > room:
-            yield random, options
+        needed = _detection_bytes(graph.n_vertices, ends_of(graph), options.method)
+        if budget.fraction is not None or needed > room:
+            yield RandomGraphs.like(graph), options
             return
         if budget.nbytes is not None:
             options = replace(options, device_budget=room)
-        with random_graphs_there(random, None if budget.nbytes is None else held) as there:
+        with random_graphs_there(graph, None if budget.nbytes is None else held) as there:
             yield there, options
 
 
-def _detection_bytes(random: RandomGraphs, method: Method) -> int:
+def _detection_bytes(n: int, ends: int, method: Method) -> int:
     """Return the device memory that detection in a random graph takes with all on the device."""
-    n = random.n_vertices
-    arcs = min(len(random.ends), n * max(n - 1, 0))
+    arcs = min(ends, n * max(n - 1, 0))
     return plan(n_vertices=n, n_arcs=arcs, weighted="real", method=method).device_bytes
 
 

@@ -30,7 +30,7 @@ from louvain_um.dynamic.batches.names import (
 )
 from louvain_um.dynamic.contents import Contents, HostContents
 from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
-from louvain_um.dynamic.stores import share_of, store_class
+from louvain_um.dynamic.stores import DEVICE_STORES, share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Growing, Store, given
 from louvain_um.errors import (
     GraphError,
@@ -41,6 +41,7 @@ from louvain_um.errors import (
     shown,
 )
 from louvain_um.events import announcing
+from louvain_um.gpu.runtime.device import device_of
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 from louvain_um.graph.row_view import RowView
@@ -48,6 +49,13 @@ from louvain_um.options import Budget, Options
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.stores.attributes import Attributes
+
+
+def rows_there(graph: Graph) -> Any:
+    """Return what the current device holds of a graph, or else the graph."""
+    from louvain_um.gpu.graph import there_of
+
+    return there_of(graph) or graph
 
 
 class DynamicGraph:
@@ -59,7 +67,7 @@ class DynamicGraph:
 
     Parameters
     ----------
-    graph_or_n : Graph, int or anything `as_graph` takes
+    graph_or_n : Graph, DeviceGraph, int or anything `as_graph` takes
         The graph to begin with, or a number of vertices without edges.
     weighted : bool, optional
         Whether edges have weights; by default if the given graph has.
@@ -70,9 +78,10 @@ class DynamicGraph:
         How arcs are kept. "rows" suits everything; the others are for comparison. Options follow
         a name: ``"pages:page=128:order=sorted"``. `louvain_um.dynamic.stores` has all of them.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where the arcs are; "auto" is the CPU. Of a graph on a device `snapshot` is a
-        `DeviceGraph`, and `louvain` finds its communities there. "bal" is edited on the host; a
-        device has a replica, to which algorithms there push changed blocks first.
+        Where the arcs are; "auto" is the device of the given graph, or else the CPU. Of a graph on
+        a device `snapshot` is a `DeviceGraph`, and `louvain` finds its communities there. "bal" is
+        edited on the host; a device has a replica, to which algorithms there push changed blocks
+        first.
     memory : str
         Memory policy of the arcs on a device: what it says of the group "graph". With "auto" arcs
         past the budget lie on the host, with "zero_copy" all do, with "device" none; those of
@@ -138,19 +147,26 @@ class DynamicGraph:
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
         chosen = store_class(store, device)
         share = share_of(memory)  # refuses what is no policy, on the CPU, too
-        placed = {"share": share} if device.startswith("cuda") else {}
         budget = Budget.parse(device_budget)
         if budget.fraction is not None:
             raise OptionError("device_budget", device_budget, "must be a size, like '8GiB'")
         self.threads = threads or parallel.default_threads()
         check_switch("names", names)
         graph = graph_of_start(graph_or_n)
-        weights = weights_at(graph, weighted, scale)
+        whole = store.partition(":")[0] in DEVICE_STORES  # on a device, not a replica
+        if device == "auto" and whole and device_of(graph, device).startswith("cuda"):
+            device = device_of(graph, device)
+            chosen = store_class(store, device)
+        placed = {"share": share} if device.startswith("cuda") else {}
+        lends = placed and whole and scale in (None, graph.scale)
+        held = rows_there(graph) if lends else graph
+        weights = weights_at(held, weighted, scale)
         self.scale = float(scale if scale is not None else graph.scale)
         refuse_scale(self.scale)
         self._budget = GraphBudget(budget.nbytes)
         self._weighted = weights is not None
-        rows = Compressed(offsets=graph.offsets, targets=graph.targets, weights=weights)
+        offsets, loops = graph.offsets_and_loops()
+        rows = Compressed(offsets=offsets, targets=held.targets, weights=weights)
         factor = int(self.scale / graph.scale)
         self._alive = Growing(np.ones(graph.n_vertices, np.uint8))
         self._dead = 0
@@ -164,7 +180,7 @@ class DynamicGraph:
         limit = self._budget.of_arcs(graph.n_vertices)
         with self._budget.counting(graph.n_vertices):
             built = chosen(rows, self.threads, limit, **placed)
-        self._hold(built, graph.loops * factor, graph.degrees * factor)
+        self._hold(built, loops * factor, graph.degrees * factor)
 
     @classmethod
     def restored(

@@ -213,6 +213,9 @@ def as_graph(
 ) -> Graph:
     """Convert another library's graph to a `Graph`.
 
+    Of what lies in the memory of a CUDA device, the graph is there, too; each of its arrays is
+    copied to the host when something asks for it.
+
     Parameters
     ----------
     obj : object

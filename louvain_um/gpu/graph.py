@@ -227,6 +227,12 @@ class FetchedGraph(Graph):
             return super().nbytes
         return self.there.nbytes + (8 * self.n_vertices if self.there.loops is None else 0)
 
+    def offsets_and_loops(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return these arrays in host memory, without the others."""
+        if self.there is None:
+            return super().offsets_and_loops()
+        return self.there.fetched("offsets"), self.there.fetched("loops")
+
     def counts_there(
         self, labels: NDArray[np.uint32], *, parts: bool = False
     ) -> NDArray[np.int64] | None:

@@ -67,11 +67,9 @@ def prepare_run(
     """
     import cupy
 
-    extended = takes_extended_rule(options)
-    if extended and isinstance(graph, DeviceGraph):
-        graph = graph.to_host()
-    problem, given = problem_of(graph, options), graph
-    if isinstance(given, Graph) and not extended:
+    extended, given = takes_extended_rule(options), graph
+    problem = problem_of(given, options)
+    if isinstance(given, Graph):
         graph = there_of(given) or given
     if isinstance(graph, DeviceGraph):
         # A kernel counts degrees for the plan; announce its compilation.
@@ -82,7 +80,7 @@ def prepare_run(
     plan, shape = planned.plan, planned.shape
     compact = compact_types(plan, shape)
     unchanged = plan.in_core and not compact and not plan.pages
-    if isinstance(given, FetchedGraph) and given.there and (extended or not unchanged):
+    if isinstance(given, FetchedGraph) and given.there and not unchanged:
         # Its arrays would be in memory twice.
         there = given.leave_device()
         return prepare_run(there, options, observer, stack, starts_joined=starts_joined)
@@ -116,11 +114,12 @@ def prepare_run(
     if plan.out_of_core:
         kernels.prepare([("vertex_blocks", types), ("vertex_blocks", "")], observer)
     if held:
-        level = adopt(memory, held)
+        level = adopt(memory, held, extended=extended)
     else:
         level = upload(memory, graph, packer=packer, compact=compact, extended=extended)
-    if extended and isinstance(graph, Graph):
-        load_masses(memory, graph, problem, level)
+    if extended:
+        whole = given if isinstance(given, Graph) else given.as_graph()
+        load_masses(memory, whole, problem, level)
     prepare(memory, level)
     blocks = cut(memory, plan, graph, level, device) if plan.out_of_core else None
     level.hub_arcs = shape.hub_arcs

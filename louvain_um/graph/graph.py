@@ -266,6 +266,10 @@ class Graph:
             return self.degrees
         return weighted_degrees(self.offsets, np.abs(self.weights), np.abs(self.loops))
 
+    def offsets_and_loops(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return these arrays in host memory, without the others."""
+        return self.offsets, self.loops
+
     def counts_there(
         self, labels: NDArray[np.uint32], *, parts: bool = False
     ) -> NDArray[np.int64] | None:

@@ -242,6 +242,8 @@ def plain_communities(given: Any) -> Any:
         raise GraphError(OVERLAPPING)
     if is_table(given):
         return table_communities(given)
+    if hasattr(given, "__cuda_array_interface__") and hasattr(given, "get"):  # an array of CuPy
+        return given.get()
     if callable(getattr(given, "as_clustering", None)):  # a dendrogram of igraph
         given = given.as_clustering()
     membership = getattr(given, "membership", None)

@@ -19,6 +19,7 @@ from louvain_um.dynamic.tracking import host_steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.events import ignore
 from louvain_um.generators import planted, rmat, stencil
+from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.building.build import Builder
@@ -278,7 +279,8 @@ def test_random_graphs_made_and_detected_there_give_the_significance_of_the_cpu(
     here = significance.significance(found, graphs=3, device="cpu")
 
     @contextmanager
-    def made_there(random, options):
+    def made_there(graph, options):
+        random = RandomGraphs.like(graph)
         device = DeviceRandomGraphs(random, Builder(Emulated(emulated, 2)), np.asarray)
         yield device, replace(options, device="cuda:0")
 

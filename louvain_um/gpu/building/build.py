@@ -246,8 +246,10 @@ class Builder:
         """Return the largest id, -1 of none; None unless all are integers that are not negative."""
         if ids.dtype.kind not in "iu":
             return None
-        counts, column = self._counts(), self._column(ids)
-        self._launch("take_ids", len(column), column, column_type(column), None, counts)
+        counts = self._counts()
+        for part in parts_of(ids, self.range_arcs):
+            column = self._column(part)
+            self._launch("take_ids", len(column), column, column_type(column), None, counts)
         found = self._read(counts)
         return None if found["least"] < 0 else int(found["most"])
 
@@ -447,8 +449,7 @@ class Builder:
             targets = self.numbers(indices, None)
         weights = None
         if integers is not None:
-            taken = integers.taken(values)
-            weights = self._narrowed(taken, entries, int(taken.max()) if entries else 0)
+            weights = self._joined_integers(integers, values)
         return DeviceGraph(
             offsets.astype(np.int64, copy=False),
             targets,
@@ -478,6 +479,10 @@ class Builder:
         self._launch("narrow", count, weights, out)
         return out
 
+    def offsets_of(self, degrees: Any) -> Any:
+        """Return where rows of these degrees, uint32, begin, and where the last ends."""
+        return self._offsets(degrees, self._counts())
+
     def _offsets(self, degrees: Any, counts: Any) -> Any:
         """Return where rows of these degrees begin; `cumsum` would be compiled in each process."""
         offsets = self.xp.zeros(len(degrees) + 1, np.int64)
@@ -497,6 +502,17 @@ class Builder:
         column, out = self._column(weights), self.xp.empty(len(weights), np.uint64)
         counts = (self._counts(),) if kernel == "scale_reals" else ()
         self._launch(kernel, len(column), column, column_type(column), *how, out, *counts)
+        return out
+
+    def _joined_integers(self, integers: Integers, weights: Any) -> Any:
+        """Return weights as integers, in 32 bits if they fit; a range of arcs at a time."""
+        taken = (integers.taken(part) for part in parts_of(weights, self.range_arcs))
+        heaviest = max((int(part.max()) for part in taken), default=0)
+        out = self.xp.empty(len(weights), np.uint32 if heaviest < 2**32 else np.uint64)
+        for part, place in zip(
+            parts_of(weights, self.range_arcs), parts_of(out, self.range_arcs), strict=True
+        ):
+            place[:] = self._narrowed(integers.taken(part), len(part), heaviest)
         return out
 
     def _distinct(self, keys: Any) -> Any:

@@ -99,9 +99,8 @@ def graph_of_columns(
     from louvain_um.gpu.building.build import RANGE_ARCS, Builder
 
     most = max(1, min(RANGE_ARCS, room // NUMBERING))
-    listed = Builder(device, most).listed(
-        *columns, most_names=room // NUMBERING if numbered else None
-    )
+    builder = Builder(device, most)
+    listed = builder.listed(*columns, most_names=room // NUMBERING if numbered else None)
     if listed is None:
         return None
     names = None if listed.names is None else copies.fetched(listed.names).view(np.int64)
@@ -111,10 +110,8 @@ def graph_of_columns(
     )  # fmt: skip
     if sizes is None:
         return None
-    stay = sizes.most_arcs >= 2 * listed.edges
-    made = rows_of(
-        Builder(device, sizes.range_arcs), listed, sizes, None if stay else copies.fetched
-    )
+    builder.range_arcs, stay = sizes.range_arcs, sizes.most_arcs >= 2 * listed.edges
+    made = rows_of(builder, listed, sizes, None if stay else copies.fetched)
     more = {"scale": listed.scale, "notes": listed.notes_of(made), "names": names}
     graph: Graph = (made if stay else made.here()).graph(Graph, **more)
     return graph

@@ -15,9 +15,10 @@ from louvain_um.generators.same_degrees import END_STREAM, RandomGraphs, place_b
 from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.building.edges import building_bytes
 from louvain_um.gpu.dynamic.cuda import CudaDevice
-from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.graph import DeviceGraph, there_of
 from louvain_um.gpu.relabel.counts import community_counts
 from louvain_um.gpu.runtime.launch import Launcher
+from louvain_um.graph.graph import Graph
 from louvain_um.placement.memory import copies
 
 if TYPE_CHECKING:
@@ -219,6 +220,18 @@ class DeviceRandomGraphs:
         self.ends = put(random.ends)
         self.weights = None if random.weights is None else put(random.weights.view(np.uint64))
 
+    @classmethod
+    def of(cls, graph: DeviceGraph, builder: Builder) -> DeviceRandomGraphs:
+        """Return the random graphs of the degrees of a graph on the device, where its ends stay."""
+        xp, lengths, weights = builder.xp, builder.xp.diff(graph.offsets), graph.weights
+        loops = xp.zeros(graph.n_vertices, np.uint64) if graph.loops is None else graph.loops
+        if weights is not None:
+            once = _repeated(builder, lengths) < graph.targets
+            weights = xp.concatenate((weights[once].astype(np.uint64), loops[loops != 0]))
+        ends = _repeated(builder, lengths + 2 * (loops != 0))
+        random = RandomGraphs(ends=ends, weights=weights, n_vertices=graph.n_vertices)
+        return cls(random, builder, lambda there: there)
+
     def graph(self, seed: int) -> DeviceGraph:
         """Return the random graph that the host makes of a seed."""
         ends = self._shuffled(self.ends, stream_key(seed, END_STREAM))
@@ -248,15 +261,34 @@ class DeviceRandomGraphs:
         return values[keys.view(np.int64)]
 
 
-def held_bytes(random: RandomGraphs) -> int:
+def _repeated(builder: Builder, counts: Any) -> Any:
+    """Return each vertex, uint32, as often as its count says."""
+    offsets = builder.offsets_of(counts.astype(np.uint32))
+    ends = builder.xp.empty(int(offsets[-1]), np.uint32)
+    if len(counts):
+        given = np.int64(len(counts)), offsets, ends
+        builder.device.launch("generate", "expand_stubs", "", len(counts), *given)
+    return ends
+
+
+def ends_of(graph: Graph) -> int:
+    """Return the ends of all edges that random graphs share out."""
+    return graph.n_arcs + 2 * (graph.n_edges - graph.n_arcs // 2)
+
+
+def held_bytes(graph: Graph) -> int:
     """Return the device memory that random graphs take, one at a time, that graph included."""
-    ends, weights = len(random.ends), 0 if random.weights is None else random.weights.nbytes
-    building = building_bytes(ends // 2, random.n_vertices, weighted=True)
-    return random.ends.nbytes + weights + DRAWN_BYTES * ends + building
+    ends, weights = ends_of(graph), 8 * graph.n_edges if graph.weighted else 0
+    building = building_bytes(ends // 2, graph.n_vertices, weighted=True)
+    return 4 * ends + weights + DRAWN_BYTES * ends + building
 
 
 @contextmanager
-def random_graphs_there(random: RandomGraphs, limit: int | None) -> Iterator[DeviceRandomGraphs]:
+def random_graphs_there(graph: Graph, limit: int | None) -> Iterator[DeviceRandomGraphs]:
     """Make random graphs on the current device, in memory of at most so many bytes."""
     with own_memory(limit):
-        yield DeviceRandomGraphs(random, Builder(CudaDevice()), copies.sent)
+        builder, there = Builder(CudaDevice()), there_of(graph)
+        if there is not None:
+            yield DeviceRandomGraphs.of(there, builder)
+        else:
+            yield DeviceRandomGraphs(RandomGraphs.like(graph), builder, copies.sent)

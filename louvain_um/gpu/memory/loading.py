@@ -79,26 +79,29 @@ def upload(
     if compact and weights is None:
         return level  # which has no degrees: `packed.cuh`
     there = ("offsets.0", "loops.0") if loops is not None else ("offsets.0",)
-    counted = weights is None and not extended
-    if isinstance(graph, Graph) and not (counted and all(map(memory.on_device, there))):
+    counted = weights is None and all(map(memory.on_device, there))
+    if extended:
+        empty_degrees(memory, level)
+    elif isinstance(graph, Graph) and not counted:
         level.degrees = put("degrees", "community", graph.degrees.astype(sums))
     else:
         count_degrees(memory, level)
     return level
 
 
-def adopt(memory: RunMemory, graph: DeviceGraph) -> GpuLevel:
+def adopt(memory: RunMemory, graph: DeviceGraph, *, extended: bool = False) -> GpuLevel:
     """Work on arrays that are on the device already; they are not changed."""
     given = {name: getattr(graph, name) for name in ("offsets", "targets", "weights")}
     for name, array in given.items():
         if array is not None:
             memory.ledger.add(f"{name}.0", "graph", array.nbytes, array.data.ptr)
-    loops = None
+    loops, sums = None, sum_type(graph, extended=extended)
     if graph.loops is not None:
-        loops = memory.empty("loops.0", "graph", graph.n_vertices, sum_type(graph))
+        loops = memory.empty("loops.0", "graph", graph.n_vertices, sums)
         loops[...] = graph.loops
     level = first_level(graph, **given, loops=loops)
-    count_degrees(memory, level)
+    level.sums = sums
+    (empty_degrees if extended else count_degrees)(memory, level)
     return level
 
 
@@ -115,9 +118,14 @@ def first_level(graph: Graph | DeviceGraph, **arrays: Any) -> GpuLevel:
     )
 
 
+def empty_degrees(memory: RunMemory, level: GpuLevel) -> None:
+    """Give a level room for the masses of its vertices, which `load_masses` fills."""
+    level.degrees = memory.empty("degrees.0", "community", level.vertices, level.sums)
+
+
 def count_degrees(memory: RunMemory, level: GpuLevel) -> None:
     """Give a level its degrees."""
-    level.degrees = memory.empty("degrees.0", "community", level.vertices, level.sums)
+    empty_degrees(memory, level)
     add_degrees(level)
 
 
