@@ -39,6 +39,10 @@ extern "C" void count_ends_as(int blocks, int, i64 edges, const u32* u, const u3
   fibres::launch(blocks, [=] { count_ends(edges, u, v, degrees, counts); });
 }
 
+extern "C" void list_keys_as(int blocks, int, i64 edges, const u32* u, const u32* v, u64* keys, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { list_keys(edges, u, v, keys, counts); });
+}
+
 extern "C" void row_offsets_as(int blocks, int, i64 n, const u32* degrees, i64* offsets, i64* partials, BuildCounts* counts) {
   fibres::launch(blocks, [=] { row_offsets(n, degrees, offsets, partials, counts); });
 }
@@ -55,8 +59,8 @@ extern "C" void keep_arcs_as(int blocks, int, i64 count, const u64* keys, i64 lo
   fibres::launch(blocks, [=] { keep_arcs(count, keys, low, targets, degrees, loops, partials, counts); });
 }
 
-extern "C" void sum_runs_as(int blocks, int, i64 count, const u64* keys, const i64* order, const u64* weights, u64 summing, u64* unique, u64* sums, i64* partials, BuildCounts* counts) {
-  fibres::launch(blocks, [=] { sum_runs(count, keys, order, weights, summing, unique, sums, partials, counts); });
+extern "C" void sum_runs_as(int blocks, int, i64 count, const u64* keys, const i64* order, i64 shift, const u64* weights, u64 summing, u64* unique, u64* sums, i64* partials, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { sum_runs(count, keys, order, shift, weights, summing, unique, sums, partials, counts); });
 }
 
 extern "C" void keep_weighted_as(int blocks, int, i64 count, const u64* keys, const u64* sums, i64 low, u32* targets, u64* weights, u32* degrees, u64* loops, i64* partials, BuildCounts* counts) {

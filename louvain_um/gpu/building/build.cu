@@ -141,6 +141,18 @@ __global__ void count_ends(i64 edges, const u32* u, const u32* v, u32* degrees,
   add_to(&counts->loops, loops);
 }
 
+// Writes the sort keys of the arcs of both ends of each edge; the second of a loop sorts last.
+__global__ void list_keys(i64 edges, const u32* u, const u32* v, u64* keys, BuildCounts* counts) {
+  u64 loops = 0;
+  EACH(e, edges) {
+    const u64 a = u[e], b = v[e];
+    keys[2 * e] = a << 32 | b;
+    keys[2 * e + 1] = a == b ? ~0ull : b << 32 | a;
+    loops += a == b;
+  }
+  add_to(&counts->loops, loops);
+}
+
 // Writes where rows of these degrees begin, and where the last one ends. Cooperative.
 __global__ void row_offsets(i64 n, const u32* degrees, i64* offsets, i64* partials,
                             BuildCounts* counts) {
@@ -194,6 +206,14 @@ __global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targe
   }
 }
 
+// Adds the arcs of a row to its degree, in two parts: at its first key, before which so many arcs are
+// kept in all, and at its last.
+__device__ __forceinline__ void add_degree(const u64* keys, i64 count, i64 i, i64 before, i64 own,
+                                           u32* degree) {
+  if (i == 0 || keys[i - 1] >> 32 != keys[i] >> 32) atomicAdd(degree, 0u - (u32)before);
+  if (i + 1 == count || keys[i + 1] >> 32 != keys[i] >> 32) atomicAdd(degree, (u32)(before + own));
+}
+
 // Writes rows without repetition and loops, of sorted keys; each loop has weight 1. Cooperative.
 __global__ void keep_arcs(i64 count, const u64* keys, i64 low, u32* targets, u32* degrees,
                           u64* loops, i64* partials, BuildCounts* counts) {
@@ -210,9 +230,9 @@ __global__ void keep_arcs(i64 count, const u64* keys, i64 low, u32* targets, u32
           return;
         }
         const u64 key = keys[i], row = low + (key >> 32);
+        add_degree(keys, count, i, place, own, &degrees[row]);
         if (own) {
           targets[place] = key;
-          atomicAdd(&degrees[row], 1u);
         } else if (row == (u32)key && (i == 0 || keys[i - 1] != key)) {
           loops[row] = 1;
           ++distinct_loops;
@@ -223,9 +243,10 @@ __global__ void keep_arcs(i64 count, const u64* keys, i64 low, u32* targets, u32
 }
 
 // Adds up the weights of equal keys, which are sorted, or takes the largest; `sums` is 0 before, and
-// order[i] says where the weight of keys[i] is; `weights` may be null. Cooperative.
-__global__ void sum_runs(i64 count, const u64* keys, const i64* order, const u64* weights,
-                         u64 summing, u64* unique, u64* sums, i64* partials, BuildCounts* counts) {
+// order[i] >> shift says where the weight of keys[i] is; `weights` may be null. Cooperative.
+__global__ void sum_runs(i64 count, const u64* keys, const i64* order, i64 shift,
+                         const u64* weights, u64 summing, u64* unique, u64* sums, i64* partials,
+                         BuildCounts* counts) {
   grid_scan_to<i64>(
       count, [=](i64 i) { return i64(i == 0 || keys[i - 1] != keys[i]); },
       [=](i64 i, i64 before, i64 own) {
@@ -236,7 +257,7 @@ __global__ void sum_runs(i64 count, const u64* keys, const i64* order, const u64
         const i64 place = before + own - 1;
         if (own) unique[place] = keys[i];
         if (!weights) return;
-        const u64 weight = weights[order[i]];
+        const u64 weight = weights[order[i] >> shift];
         if (summing)
           atomicAdd(&sums[place], weight);
         else
@@ -259,6 +280,7 @@ __global__ void keep_weighted(i64 count, const u64* keys, const u64* sums, i64 l
           return;
         }
         const u64 key = keys[i], row = low + (key >> 32), weight = sums[i];
+        add_degree(keys, count, i, place, own, &degrees[row]);
         if (row == (u32)key) {
           loops[row] = weight;
           ++distinct_loops;
@@ -271,7 +293,6 @@ __global__ void keep_weighted(i64 count, const u64* keys, const u64* sums, i64 l
         targets[place] = key;
         weights[place] = weight;
         heaviest = max(heaviest, weight);
-        atomicAdd(&degrees[row], 1u);
       },
       partials, &counts->barrier);
   add_to(&counts->distinct_arcs, distinct_arcs);

@@ -126,6 +126,18 @@ class RowSpan(NamedTuple):
     sums: Any
 
 
+class SortKeys(NamedTuple):
+    """Sort keys, of which the first `arcs` are those of arcs once they are sorted.
+
+    The weight of a key, or None for 1, is at its place without the `shift` lowest bits.
+    """
+
+    keys: Any
+    weights: Any
+    shift: int
+    arcs: int = 0
+
+
 class LongRowError(Exception):
     """A row that is longer than what may be in memory at a time."""
 
@@ -326,23 +338,31 @@ class Builder:
         """
         xp, counts = self.xp, self._counts()
         degrees = xp.zeros(n, np.uint32)
-        for u, v, _ in pieces():
+        listed = self._listed_at_once(pieces(), counts)
+        for u, v, _ in pieces() if listed is None else ():
             self._launch("count_ends", len(u), u, v, degrees, counts)
         raw = self._offsets(degrees, counts)
-        records = int(raw[-1])
+        n_loops = int(self._read(counts)["loops"])
+        records = int(raw[-1]) if listed is None else len(listed.keys) - n_loops
         most = max(records, 1) if most_arcs is None else most_arcs
         if most < records and int(degrees.max()) > min(most, self.range_arcs):
             raise LongRowError
-        n_loops = int(self._read(counts)["loops"])
         loops = xp.zeros(n, np.uint64) if n_loops else None
         rows = RawRows(raw, degrees, loops, counts)
         parts: list[tuple[Any, Any]] = []
         low = written = 0
+        if listed is not None:
+            targets = xp.empty(records, np.uint32)
+            sums = xp.empty(records, np.uint64) if weighted else None
+            listed, out = listed._replace(arcs=records), (0, targets, sums)
+            written, low = self._written(rows, listed, out, summing=summing), n
+            parts.append((targets, sums))
+            del listed, out
         while low < n:
             high = self._range_end(raw, low, most)
-            arcs = int(raw[high]) - int(raw[low])
-            targets = xp.empty(arcs, np.uint32)
-            sums = xp.empty(arcs, np.uint64) if weighted else None
+            count = int(raw[high]) - int(raw[low])
+            targets = xp.empty(count, np.uint32)
+            sums = xp.empty(count, np.uint64) if weighted else None
             bounds = np.int64(low), np.int64(high)
             for u, v, weights in pieces():
                 self._launch(
@@ -395,21 +415,39 @@ class Builder:
                 bounds = np.int64(low), np.int64(high)
                 self._launch_of(len(keys), "row_keys", *bounds, raw, span.targets[begin:end], keys)
                 # Rows only become shorter: what is overwritten has been read.
-                out = span.targets[written:], rows.degrees, rows.loops, self.partials, rows.counts
-                if span.sums is None:
-                    keys.sort()
-                    self._launch("keep_arcs", len(keys), keys, bounds[0], *out)
-                else:
-                    unique, merged = self._merged(
-                        keys, span.sums[begin:end], rows.counts, summing=summing
-                    )
-                    self._launch(
-                        "keep_weighted", len(unique), unique, merged, bounds[0], out[0],
-                        span.sums[written:], *out[1:],
-                    )  # fmt: skip
-                written += int(self._read(rows.counts)["kept"])
+                sums = None if span.sums is None else span.sums[written:]
+                given = None if span.sums is None else span.sums[begin:end]
+                out = low, span.targets[written:], sums
+                arcs = SortKeys(keys, given, 0, len(keys))
+                written += self._written(rows, arcs, out, summing=summing)
             low = high
         return written
+
+    def _listed_at_once(self, pieces: Iterable[Ends], counts: Any) -> SortKeys | None:
+        """Return the arcs of edges that are a list which fits a range; no other edges are read."""
+        if not isinstance(pieces, list) or len(pieces) != 1:
+            return None
+        u, v, weights = pieces[0]
+        if 2 * len(u) > self.range_arcs:
+            return None
+        keys = self.xp.empty(2 * len(u), np.uint64)
+        self._launch("list_keys", len(u), u, v, keys, counts)
+        return SortKeys(keys, weights, 1)
+
+    def _written(
+        self, rows: RawRows, sorting: SortKeys, out: tuple[int, Any, Any], *, summing: bool
+    ) -> int:
+        """Sort arcs, and write rows from one on without repetition; return how many are left."""
+        low, targets, sums = out
+        more = rows.degrees, rows.loops, self.partials, rows.counts
+        if sums is None:
+            sorting.keys.sort()
+            self._launch("keep_arcs", sorting.arcs, sorting.keys, np.int64(low), targets, *more)
+        else:
+            unique, merged = self._merged(sorting, rows.counts, summing=summing)
+            kept = unique, merged, np.int64(low), targets, sums
+            self._launch("keep_weighted", len(unique), *kept, *more)
+        return int(self._read(rows.counts)["kept"]) if sorting.arcs else 0
 
     def from_rows(
         self, offsets: Any, indices: Any, values: Any, weighted: bool | None = None
@@ -458,17 +496,20 @@ class Builder:
             1.0 if integers is None else integers.scale,
         )
 
-    def _merged(self, keys: Any, weights: Any, counts: Any, *, summing: bool) -> tuple[Any, Any]:
+    def _merged(self, sorting: SortKeys, counts: Any, *, summing: bool) -> tuple[Any, Any]:
         """Return distinct keys in order, and their weights."""
         xp = self.xp
-        order = xp.argsort(keys)
-        keys = keys[order]
+        order = xp.argsort(sorting.keys)[: sorting.arcs]
+        keys = sorting.keys[order]
+        weights = sorting.weights
+        if weights is None:
+            weights = xp.ones(len(sorting.keys) >> sorting.shift, np.uint64)
         unique, sums = xp.empty(len(keys), np.uint64), xp.zeros(len(keys), np.uint64)
         self._launch(
-            "sum_runs", len(keys), keys, order, weights, np.uint64(summing), unique, sums,
-            self.partials, counts,
+            "sum_runs", len(keys), keys, order, np.int64(sorting.shift), weights,
+            np.uint64(summing), unique, sums, self.partials, counts,
         )  # fmt: skip
-        distinct = int(self._read(counts)["unique"])
+        distinct = int(self._read(counts)["unique"]) if len(keys) else 0
         return unique[:distinct], sums[:distinct]
 
     def _narrowed(self, weights: Any, count: int, heaviest: Any) -> Any:
@@ -518,7 +559,7 @@ class Builder:
     def _distinct(self, keys: Any) -> Any:
         """Return the different ones of sorted keys."""
         unique, counts = self.xp.empty(len(keys), np.uint64), self._counts()
-        nothing = None, None, np.uint64(0)
+        nothing = None, np.int64(0), None, np.uint64(0)
         self._launch("sum_runs", len(keys), keys, *nothing, unique, None, self.partials, counts)
         return _kept(unique, int(self._read(counts)["unique"]))
 

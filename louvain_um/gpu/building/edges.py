@@ -219,10 +219,11 @@ def sizes_within(limit: int, edges: int, n: int, *, weighted: bool, threads: int
     from louvain_um.gpu.building.build import RANGE_ARCS, UNWEIGHTED, WEIGHTED
     from louvain_um.placement.machine.profiles import rate
 
-    records = 2 * edges
-    if building_bytes(edges, n, weighted=weighted) <= limit:
-        return Sizes(edges, records, RANGE_ARCS)
+    records, least = 2 * edges, building_bytes(edges, n, weighted=weighted)
     listed, arc, scratch = WEIGHTED if weighted else UNWEIGHTED
+    if least <= limit:
+        at_once = least + max(0, records - RANGE_ARCS) * scratch <= limit
+        return Sizes(edges, records, max(records, RANGE_ARCS) if at_once else RANGE_ARCS)
     rest = limit - 32 * n - FIXED_BYTES
     # A piece of the list takes an eighth, twice: the next one comes before the last has gone.
     piece = rest // 8 // listed

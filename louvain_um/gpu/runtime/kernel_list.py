@@ -197,6 +197,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 "take_integers",
                 "narrow",
                 "count_ends",
+                "list_keys",
                 "row_offsets",
                 "scatter_ends",
                 "row_keys",
