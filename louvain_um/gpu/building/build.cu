@@ -1,9 +1,9 @@
 // From a list of edges, or a matrix's rows, to the rows of an undirected graph: the device's side of
 // graph/rows.py, graph/integer_weights.py and formats/matrices.py, with the same integers.
 //
-// Each edge is counted in the rows of both ends, written there in any order, and sorted by row and
-// target. Repetitions are then neighbours; their weights are added or the largest is taken, which
-// depends on no order. Threads own edges, arcs or rows that the grid deals out; sums over repeated
+// Arcs of both ends of each edge are sorted by row and target: all at once, or a range of rows at a
+// time, where they are counted first and written in any order. Repetitions are then neighbours; their
+// weights are added or the largest is taken, which depends on no order. Threads own edges, arcs or rows that the grid deals out; sums over repeated
 // arcs are atomic operations on integers. Kernels that scan are launched cooperatively.
 #include "columns.cuh"
 #include "grid.cuh"

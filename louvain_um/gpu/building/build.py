@@ -1,7 +1,7 @@
 """The rows of a graph from edges or a matrix in device memory: the host's, bit for bit.
 
-Rows are written in any order first, then sorted a range at a time, so that the scratch memory of
-sorting fits what the device has. Where the rows themselves do not, they are made a span at a time.
+All arcs are sorted at once where memory allows. Else rows are written in any order first, then
+sorted a range at a time; where the rows themselves do not fit, they are made a span at a time.
 What is unusual (other types, ids or weights that an error is to name, rounding) is left to the
 host.
 """

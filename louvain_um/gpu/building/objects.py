@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from louvain_um.formats.column_roles import find_ends
 from louvain_um.formats.two_modes import different_kinds
 from louvain_um.gpu.building.edges import NUMBERING, SHARE, rows_of, sizes_within
 from louvain_um.graph.graph import Graph
+
+CACHED: Final = 0.125
+"""Share of the memory for building that its scratch memory may keep, cached by CuPy."""
 
 
 def is_there(obj: Any) -> bool:
@@ -96,7 +99,7 @@ def graph_of_columns(
     device: Any, copies: Any, columns: list[Any], room: int, *, numbered: bool
 ) -> Graph | None:
     """Return the graph of columns on a device, made in so much memory; None if the host must."""
-    from louvain_um.gpu.building.build import RANGE_ARCS, Builder
+    from louvain_um.gpu.building.build import RANGE_ARCS, UNWEIGHTED, WEIGHTED, Builder
 
     most = max(1, min(RANGE_ARCS, room // NUMBERING))
     builder = Builder(device, most)
@@ -112,6 +115,9 @@ def graph_of_columns(
         return None
     builder.range_arcs, stay = sizes.range_arcs, sizes.most_arcs >= 2 * listed.edges
     made = rows_of(builder, listed, sizes, None if stay else copies.fetched)
+    scratch = (WEIGHTED if listed.weighted else UNWEIGHTED)[2]
+    if scratch * min(2 * listed.edges, sizes.range_arcs) > CACHED * room:
+        device.free_cached()  # the plan of a run does not count it as free
     more = {"scale": listed.scale, "notes": listed.notes_of(made), "names": names}
     graph: Graph = (made if stay else made.here()).graph(Graph, **more)
     return graph
