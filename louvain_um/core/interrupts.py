@@ -9,8 +9,21 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import FrameType
+from typing import Any, Final
+
+Handler = Callable[[int, FrameType | None], Any]
+
+RAISING: Final = tuple(
+    getattr(signal, name)
+    for name in (
+        "SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2",
+    )
+    if hasattr(signal, name)
+)  # fmt: skip
+"""Signals whose handlers programs let raise exceptions: to end, or after some time."""
 
 _depth = 0
 _waiting: Callable[[], None] | None = None
@@ -35,19 +48,27 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the end of the block: what is written there is written whole."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+    """Let signals wait until the end of the block: what is written there is written whole."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    caught: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: caught.append((number, frame)))
+    caught: list[Callable[[], object]] = []
     try:
-        yield
+        with ExitStack() as restored:
+            for number in RAISING:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    restored.callback(signal.signal, number, handler)
+                    signal.signal(number, _noting(caught, handler))
+            yield
     finally:
-        signal.signal(signal.SIGINT, handler)
         if caught:
-            handler(*caught[0])
+            caught[0]()
+
+
+def _noting(caught: list[Callable[[], object]], handler: Handler) -> Handler:
+    """Return a handler that notes how another one would be called."""
+    return lambda number, frame: caught.append(partial(handler, number, frame))
 
 
 def pending() -> bool:

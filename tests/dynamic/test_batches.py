@@ -2,6 +2,7 @@
 
 import re
 import signal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -217,17 +218,22 @@ def test_other_functions_take_a_changing_graph():
     assert np.array_equal(again.weights, graph.weights)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM, signal.SIGTERM])
 @pytest.mark.parametrize("named", [False, True])
-def test_an_interrupted_batch_is_applied_whole(monkeypatch, named):
+def test_an_interrupted_batch_is_applied_whole(monkeypatch, request, named, number):
+    def end(*_):
+        raise KeyboardInterrupt
+
+    request.addfinalizer(partial(signal.signal, number, signal.signal(number, end)))
     ids = ["ann", "bob", "cid"] if named else [0, 1, 2]
     graphs = [DynamicGraph(0 if named else 3) for _ in range(2)]
     g, expected = graphs
     commit = g._store.commit
 
     def interrupted(*arguments):
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         commit(*arguments)
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
 
     expected.apply(insert=(ids, ids[1:] + ids[:1]))
     monkeypatch.setattr(g._store, "commit", interrupted)
@@ -238,6 +244,7 @@ def test_an_interrupted_batch_is_applied_whole(monkeypatch, named):
     expected.remove_vertices(ids[:1])
     with pytest.raises(KeyboardInterrupt):
         g.remove_vertices(ids[:1])
+    assert signal.getsignal(number) is end
     assert (g.digest(), g.alive.tolist()) == (expected.digest(), [False, True, True])
     assert not named or g.names.tolist() == [None, "bob", "cid"]
 
