@@ -34,6 +34,10 @@ PAUSE_SECONDS: Final = 0.2
 """Time between updates: each is a message to a notebook's browser."""
 
 
+BAR: Final = 20
+"""Characters of a bar."""
+
+
 def describe(event: Event, modularity: float) -> str:
     """Return an event as text: level, phase, iteration, modularity."""
     parts = [VERBS.get(event.phase, event.phase)]
@@ -77,8 +81,9 @@ class ProgressLine:
             self.show(describe(event, self._modularity))
 
     def count(self, done: int, total: int, text: str) -> None:
-        """Show steps of many runs."""
-        self.show(f"{done} of {total}, {text}")
+        """Show steps of many runs, and a bar of the share that is done."""
+        full = BAR * done // max(total, 1)
+        self.show(f"{'█' * full}{'░' * (BAR - full)} {done} of {total}, {text}")
 
     def close(self) -> None:
         """Clear the line; a notebook keeps the time that the call took."""

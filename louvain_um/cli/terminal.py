@@ -188,7 +188,7 @@ def communities_table(
     result: Communities, described: Description | None, width: int, top: int
 ) -> Table:
     """Return a table of the `top` largest communities: descriptions, or members by degree."""
-    from louvain_um.results.display import count
+    from louvain_um.results.display import TEXTS, count
 
     if described is None:
         table, room = new_table("#", "size", "<members"), max(20, width - 20)
@@ -196,10 +196,10 @@ def communities_table(
             size = int(result.sizes[c])
             table.add_row(str(c), f"{size:,}", listing(members, size, room))
     else:
-        last = ["<distinguished by"] if described.findings else []
-        table = new_table("#", "size", "density", "cut", "<hubs", *last)
+        head = (f"<{name}" if name in TEXTS else name for name in described.head[1:])
+        table = new_table("#", *head)
         for row in described.rows(top):
-            table.add_row(*map(printable, row[: len(table.columns)]))
+            table.add_row(*map(printable, row))
     rest = result.n_communities - top
     if rest > 0:
         sizes = result.sizes[top:]

@@ -27,9 +27,6 @@ from louvain_um.results.quality import quality
 if TYPE_CHECKING:
     import pandas as pd
 
-HEAD: Final = ("community", "size", "density", "cut", "hubs", "distinguished by")
-"""Columns that a terminal and a notebook show."""
-
 HUBS: Final = 3
 """Members of highest degree that are shown."""
 
@@ -115,8 +112,14 @@ class Description:
         lines = [f"{number}: {line}" for number, line in enumerate(self.labels) if line]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Columns of `rows`; the last only where anything distinguishes a community."""
+        last = ("distinguished by",) if self.findings else ()
+        return ("community", "size", "density", "cut", "hubs", *last)
+
     def rows(self, most: int = SHOWN) -> Rows:
-        """Return a row of text, by `HEAD`, for each of the `most` largest communities."""
+        """Return a row of text, by `head`, for each of the `most` largest communities."""
         found, graph = self.communities, self.communities.graph
         lines = self.labels[:most]
         figures = [("", "", "")] * len(lines)
@@ -127,7 +130,8 @@ class Description:
                 (f"{of.density[c]:.3g}", f"{of.cut[c]:,.6g}", self._names(members[members >= 0]))
                 for c, members in enumerate(hubs)
             ]
-        return [(str(c), f"{found.sizes[c]:,}", *figures[c], line) for c, line in enumerate(lines)]
+        texts = [(line,) if self.findings else () for line in lines]
+        return [(str(c), f"{found.sizes[c]:,}", *figures[c], *text) for c, text in enumerate(texts)]
 
     def _names(self, vertices: NDArray[np.int64]) -> str:
         names = self.communities.names
@@ -136,7 +140,7 @@ class Description:
     def _repr_html_(self) -> str:
         """Show in a notebook the largest communities and what was left out."""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return html_table(HEAD, self.rows()) + notes
+        return html_table(self.head, self.rows()) + notes
 
     def to_frame(self) -> pd.DataFrame:
         """Return `Communities.table` with the column ``label``."""

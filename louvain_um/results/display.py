@@ -28,6 +28,8 @@ LEVEL_HEAD = (
     "seconds",
 )
 SIZE_HEAD = ("community", "size", "members")
+TEXTS: Final = ("members", "hubs", "distinguished by")
+"""Columns that are no numbers."""
 
 
 def count(number: int, one: str, several: str) -> str:
@@ -134,7 +136,7 @@ def rich_view(result: Result) -> Any:
         if rows:
             table = Table(box=None, pad_edge=False)
             for name in head:
-                table.add_column(name, justify="left" if name == "members" else "right")
+                table.add_column(name, justify="left" if name in TEXTS else "right")
             for row in rows:
                 table.add_row(*(Text(cell) for cell in row))
             parts.append(table)
@@ -152,11 +154,13 @@ def html_view(result: Result, picture: str = "") -> str:
 
 def html_table(head: tuple[str, ...], rows: Rows) -> str:
     """Return texts as a table for a notebook."""
-    return f"<table>{_row('th', head)}{''.join(_row('td', row) for row in rows)}</table>"
+    left = [' style="text-align:left"' if name in TEXTS else "" for name in head]
 
+    def line(tag: str, cells: tuple[str, ...]) -> str:
+        texts = zip(left, map(escape, cells), strict=True)
+        return f"<tr>{''.join(f'<{tag}{style}>{text}</{tag}>' for style, text in texts)}</tr>"
 
-def _row(tag: str, cells: tuple[str, ...]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table>"
 
 
 def require_pandas() -> Any:

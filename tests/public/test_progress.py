@@ -1,6 +1,7 @@
 """`progress=True` shows one line in notebooks and on terminals, and nothing elsewhere."""
 
 import io
+import re
 
 import pytest
 
@@ -48,7 +49,8 @@ def test_runs_are_counted(monkeypatch):
     found.significance(graphs=2, device="cpu", progress=True)
     shown = lines(screen)
     for text in ("1 of 2, seed 1", "0 of 2, resolution", "1 of 2, random graph 2"):
-        assert any(line.startswith(text) for line in shown), shown
+        assert any(line.partition(" ")[2].startswith(text) for line in shown), shown
+    assert any(line.startswith(10 * "█" + 10 * "░" + " 1 of 2") for line in shown)
     assert shown[-1] == ""
 
 
@@ -76,16 +78,31 @@ def test_other_values_are_refused(call):
 
 
 @pytest.mark.site
-def test_a_notebook_shows_one_output_that_is_replaced():
+def test_a_notebook_shows_a_line_that_is_replaced_a_table_and_a_picture():
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("matplotlib")
     code = """
-import louvain_um as lu
-g = lu.read_graph("example:karate")
+import louvain_um as lu, louvain_um.progress
+louvain_um.progress.PAUSE_SECONDS = 0.0
+g = lu.read_graph("example:les-miserables")
 r = lu.louvain(g, device="cpu", progress=True)
 e = lu.ensemble(g, runs=2, device="cpu", progress=True)
-"""
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    nbclient.NotebookClient(book, timeout=300).execute()
-    outputs = book.cells[0].outputs
-    assert [each.output_type for each in outputs] == ["display_data"] * 2  # replaced, not added
-    assert all(each.data["text/plain"].endswith(" s") for each in outputs)
+r"""
+    cells = [nbformat.v4.new_code_cell(each) for each in (code, "r.describe()")]
+    book, sent = nbformat.v4.new_notebook(cells=cells), []
+
+    class Client(nbclient.NotebookClient):
+        def process_message(self, message, cell, index):
+            sent.append(message["content"].get("data", {}).get("text/plain", ""))
+            return super().process_message(message, cell, index)
+
+    Client(book, timeout=300).execute()
+    *lines, result = book.cells[0].outputs
+    assert [each.output_type for each in lines] == ["display_data"] * 2  # replaced, not added
+    assert all(each.data["text/plain"].endswith(" s") for each in lines)
+    assert any(text.startswith("level 0 · moving · iteration 0") for text in sent)
+    assert 10 * "█" + 10 * "░" + " 1 of 2, seed 1" in sent
+    shown = result.data["text/html"]
+    assert re.search(r"<img|<svg", shown)
+    assert "Valjean" in shown
+    assert ">Valjean, Marius, Cosette</td>" in book.cells[1].outputs[0].data["text/html"]

@@ -103,7 +103,7 @@ def test_what_distinguishes_communities_is_shown_as_text_and_in_a_notebook(found
     assert repr(described) == f"Description({found!r}, 4 findings)"
     shown = described._repr_html_()
     assert shown.count("<tr>") == 1 + found.n_communities
-    assert "<td>colour red (100%, " in shown
+    assert 'left">colour red (100%, ' in shown
 
 
 def test_terms_of_texts(found):
@@ -221,7 +221,7 @@ def test_a_graph_without_attributes_is_described_by_its_edges(found):
     assert described.to_frame()["density"].tolist() == found.quality().density.tolist()
     hubs = ", ".join(found.table().loc[0, "hubs"])
     density, cut = found.quality().density[0], found.quality().cut[0]
-    assert described.rows(1) == [("0", "50", f"{density:.3g}", f"{cut:.0f}", hubs, "")]
+    assert described.rows(1) == [("0", "50", f"{density:.3g}", f"{cut:.0f}", hubs)]
 
 
 def test_values_of_every_kind_become_columns():
