@@ -3,7 +3,7 @@
     python benchmarks/peers.py [--repeat 3] [--seconds 5] [--data FOLDER] [-o FILE]
     python benchmarks/peers.py lfr22 rmat22 --device cuda
 
-CPU: NetworKit, igraph, leidenalg, scikit-network and louvain-um with every effort. GPU: cuGraph
+CPU: NetworKit, igraph, leidenalg, scikit-network, scanpy, louvain-um at all efforts. GPU: cuGraph
 (pylibcugraph, without data frames) and louvain-um. Every peer runs in a separate process; peers
 that are not installed are skipped with a message. Recorded are the algorithm time with the graph in
 the peer's format, on the device for GPU libraries, in at least `repeat` repetitions over at least
@@ -45,7 +45,8 @@ REFERENCE = "NetworKit PLM"
 SLOW = 2.0
 """Seconds of all repetitions after which there are no more."""
 
-CPU_GRAPHS = ("lfr-300k", "rmat17", "web-NotreDame.txt.gz", "cells", "knn-100k")
+CELLS = "knn-100k"
+CPU_GRAPHS = ("lfr-300k", "rmat17", "web-NotreDame.txt.gz", "cells", CELLS)
 GPU_GRAPHS = ("lfr22", "rmat22", "stencil150")
 
 Run = Callable[[], Any]
@@ -129,6 +130,43 @@ def leidenalg(graph: lu.Graph) -> Run:
     return lambda: la.find_partition(other, la.ModularityVertexPartition, seed=SEED).membership
 
 
+def cells_of(graph: lu.Graph) -> Any:
+    """Return an AnnData of cells whose neighbours are a graph's, as scanpy keeps them."""
+    import anndata
+    import pandas
+    from scipy.sparse import csr_matrix
+
+    names = [f"cell{v}" for v in range(graph.n_vertices)]
+    found = anndata.AnnData(obs=pandas.DataFrame(index=names))
+    found.obsp["connectivities"] = csr_matrix(graph.to_scipy(), dtype=np.float32)
+    return found
+
+
+def our_cells(effort: str) -> Callable[[lu.Graph], Run]:
+    """Return what prepares louvain-um's Leiden of an AnnData, communities written to it."""
+
+    def prepare(graph: lu.Graph) -> Run:
+        there = cells_of(graph)
+        return lambda: (
+            lu.leiden(there, key_added="leiden", device="cpu", seed=SEED, effort=effort).labels
+        )
+
+    return prepare
+
+
+def scanpy(graph: lu.Graph) -> Run:
+    """scanpy's Leiden of an AnnData with the options it recommends, communities written to it."""
+    from scanpy.tools import leiden
+
+    there = cells_of(graph)
+
+    def run() -> Any:
+        leiden(there, flavor="igraph", n_iterations=2, directed=False, obsp="connectivities")
+        return there.obs["leiden"].astype(int)
+
+    return run
+
+
 def sknetwork(graph: lu.Graph) -> Run:
     """scikit-network's Louvain."""
     import scipy.sparse as sp
@@ -183,6 +221,7 @@ class Peer(NamedTuple):
     module: str
     prepare: Callable[[lu.Graph], Run]
     takes_weights: bool = False
+    takes_cells: bool = False
 
 
 PEERS: dict[str, dict[str, Peer]] = {
@@ -198,6 +237,13 @@ PEERS: dict[str, dict[str, Peer]] = {
         "igraph multilevel": Peer("igraph", "igraph", igraph, True),
         "igraph Leiden, 2 iterations": Peer("igraph", "igraph", igraph_leiden(2), True),
         "igraph Leiden, to convergence": Peer("igraph", "igraph", igraph_leiden(-1), True),
+        **{
+            f"louvain-um Leiden of an AnnData, {effort}": Peer(
+                "louvain-um", "anndata", our_cells(effort), True, True
+            )
+            for effort in ("fast", "default")
+        },
+        "scanpy, flavor igraph, 2 iterations": Peer("scanpy", "scanpy", scanpy, True, True),
         "scikit-network Louvain": Peer("scikit-network", "sknetwork", sknetwork),
         "leidenalg": Peer("leidenalg", "leidenalg", leidenalg),
     },
@@ -280,7 +326,7 @@ def graph_of(name: str, data: Path) -> lu.Graph | None:
         return rmat(17).graph
     if name == "cells":
         return cells()
-    if name == "knn-100k":
+    if name == CELLS:
         return knn()
     if name in GENERATED:
         return host_graph(name)
@@ -347,8 +393,8 @@ def main() -> None:
             path = Path(folder) / "graph.npz"
             arrays = {"offsets": graph.offsets, "targets": graph.targets, "loops": graph.loops}
             np.savez(path, **arrays, **({"weights": graph.weights} if graph.weighted else {}))
-            for peer, (_, module, _, takes_weights) in peers.items():
-                if graph.weighted and not takes_weights:
+            for peer, (_, module, _, takes_weights, takes_cells) in peers.items():
+                if (graph.weighted and not takes_weights) or (takes_cells and name != CELLS):
                     continue
                 if importlib.util.find_spec(module) is None:
                     print(f"{peer}: no module {module}, skipped", flush=True)

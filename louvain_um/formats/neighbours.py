@@ -10,7 +10,7 @@ import numpy as np
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.attributes import Columns, attributed
 from louvain_um.formats.ids import name_array
-from louvain_um.formats.matrices import check_indices, from_sparse, united
+from louvain_um.formats.matrices import check_indices, from_sparse, rows_as_they_are, united
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -54,14 +54,17 @@ def from_anndata(data: Any, options: ReadOptions) -> Graph:
     names = data.obs_names.tolist()
     if len(set(names)) < len(names):
         raise GraphError("two cells have the same name; pass one after obs_names_make_unique()")
-    notes = list[str]()
-    if not (options.directed or options.symmetrize):
-        matrix = without_rounding(matrix, float(np.finfo(np.float32).eps))
-        if (matrix != matrix.T).nnz:
-            matrix, note = united(matrix)
-            notes.append(note)
-    graph = from_sparse(matrix, options, name_array(names), notes)
-    return attributed(graph, Columns(data.obs) if len(data.obs.columns) else None)
+    notes, named = list[str](), name_array(names)
+    graph = rows_as_they_are(matrix, options, named)  # if it is symmetric, the usual case
+    if graph is None:
+        if not (options.directed or options.symmetrize):
+            matrix = without_rounding(matrix, float(np.finfo(np.float32).eps))
+            if (matrix != matrix.T).nnz:
+                matrix, note = united(matrix)
+                notes.append(note)
+        graph = from_sparse(matrix, options, named, notes)
+    cells = getattr(data, "obs", ())  # a file's are not read
+    return attributed(graph, Columns(cells) if len(cells) and len(cells.columns) else None)
 
 
 def check_cells(data: Any, key: object) -> None:
