@@ -460,7 +460,7 @@ class Plan:
         fixed = not choosing or self.request.policy.name != AUTO.name
         if fixed or left < REPLAN_FROM * self.planning_seconds:
             return updated
-        other = plan_for(self.request, work)
+        other = replace(plan_for(self.request, work), course=self.course)
         pays = _left_seconds(other, done) + _transfer_seconds(updated, other) < left
         return other if pays else updated
 

@@ -16,6 +16,8 @@ from louvain_um.options import Budget
 from louvain_um.placement.detection_plan import make_plan
 from louvain_um.placement.layout import JOINT_SLACK, device_bytes_in_core
 from louvain_um.placement.machine.profiles import H200, P4000
+from louvain_um.placement.model.forecast import OUTSIDE
+from louvain_um.placement.model.workload import SearchCourse
 from louvain_um.placement.policy.auto import DeclaredRun
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement
 from louvain_um.planning import plan_shape
@@ -170,7 +172,7 @@ def test_another_choice_in_the_middle_of_a_run_has_to_pay(monkeypatch):
     assert by_hand.corrected(*slowly).chosen == by_hand.chosen
     assert not chosen
     found = replace(found, planning_seconds=0.0)
-    assert found.corrected(*slowly) is better
+    assert found.corrected(*slowly).layout == better.layout != found.layout
     told = found.corrected(*slowly, choosing=False)
     assert told.layout == found.layout
     assert told.seconds > found.seconds
@@ -187,8 +189,21 @@ def test_what_is_spent_can_be_won_no_more(monkeypatch):
     better = replace(found, choice=replace(found.choice, expected=expected, like="x"))
     monkeypatch.setattr("louvain_um.placement.detection_plan.plan_for", lambda *_: better)
     arcs, seconds = found.work.visited * found.work.arcs, found.stage_seconds["move"]
-    assert found.corrected([int(0.005 * arcs)] * 2, 0.01 * seconds) is better
+    assert found.corrected([int(0.005 * arcs)] * 2, 0.01 * seconds).like == "x"
     assert found.corrected([int(arcs)], seconds).like == ""
+
+
+@pytest.mark.parametrize(("times", "followed"), [(0.5, "other"), (1.5, "")])
+def test_another_choice_for_a_search_is_compared_by_as_many_runs(monkeypatch, times, followed):
+    found = replace(plan("auto", "30%", visited=4.0), planning_seconds=0.0)
+    expected = found.expected.scaled(dict.fromkeys((*STAGES, *OUTSIDE), times))
+    other = replace(found, choice=replace(found.choice, expected=expected, like="other"))
+    monkeypatch.setattr("louvain_um.placement.detection_plan.plan_for", lambda *_: other)
+    search = replace(found, course=SearchCourse(runs=8.0))
+    visited = int(0.01 * found.work.visited * found.work.arcs)
+    again = search.corrected([visited], 0.01 * found.stage_seconds["move"])
+    assert again.like == followed
+    assert again.runs == pytest.approx(8.0)
 
 
 def test_what_is_not_there_all_the_time_leaves_whole_or_last():
