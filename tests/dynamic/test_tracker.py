@@ -260,14 +260,17 @@ def test_options_are_checked(options):
         lu.Tracker(lu.DynamicGraph(3), **options)
 
 
-@pytest.mark.parametrize("effort", ["fast", "best"])
-def test_a_tracker_begins_with_as_much_effort_as_a_run(tmp_path, effort):
-    graph = lu.read_graph("example:les-miserables")
-    tracker = lu.Tracker(lu.DynamicGraph(graph), seed=3, effort=effort)
-    run = lu.leiden(graph, seed=3, effort=effort, device="cpu")
+@pytest.mark.parametrize(
+    "search", [{"effort": "fast"}, {"effort": "best"}, {"n_iterations": -1, "best_of": 3}]
+)
+def test_a_tracker_begins_with_as_long_a_search_as_a_run(tmp_path, search):
+    graph = lu.Graph.from_edges(*np.random.default_rng(0).integers(0, 300, (2, 900)))
+    tracker = lu.Tracker(lu.DynamicGraph(graph), seed=3, **search)
+    run = lu.leiden(graph, seed=3, device="cpu", **search)
     assert tracker.communities.labels.tolist() == run.labels.tolist()
+    assert run.labels.tolist() != lu.leiden(graph, seed=3, device="cpu").labels.tolist()
     tracker.save(tmp_path / "tracker.npz")
-    assert lu.Tracker.load(tmp_path / "tracker.npz").options.effort == effort
+    assert lu.Tracker.load(tmp_path / "tracker.npz").options == tracker.options
     with pytest.raises(OptionError, match="effort must be"):
         lu.Tracker(lu.DynamicGraph(graph), effort="most")
 

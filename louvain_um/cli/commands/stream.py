@@ -66,6 +66,8 @@ def stream(
     ] = common.MethodName.leiden,
     resolution: common.Resolution = 1.0,
     effort: common.EffortOption = common.Effort.default,
+    n_iterations: common.Iterations = None,
+    best_of: common.BestOf = 1,
     seed: common.Seed = 0,
     renew: Annotated[
         float,
@@ -131,7 +133,7 @@ def stream(
     options: dict[str, Any] = {
         "seed": seed, "renew": renew, "audit": None if audit == 1 else audit,
         "method": method.value, "resolution": resolution, "connected": connected.value,
-        "effort": effort.value,
+        "effort": effort.value, "n_iterations": n_iterations, "best_of": best_of,
     }  # fmt: skip
     refuse_options(options, threads)
     columns: dict[str, Any] = {

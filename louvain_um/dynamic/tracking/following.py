@@ -39,6 +39,8 @@ class FollowOptions:
     audit: float | None = 0.003
     connected: Connected = "renewal"
     effort: Effort = "default"
+    n_iterations: int | None = None
+    best_of: int = 1
     run: Options = field(default_factory=lambda: Options(method="leiden", device="cpu"))
 
     def __post_init__(self) -> None:
@@ -49,11 +51,12 @@ class FollowOptions:
             if not among(value := getattr(self, name), *values):
                 known = ", ".join(f"'{known}'" for known in values)
                 raise OptionError(name, value, f"must be one of {known}")
-        self.of_runs(self.run)  # checks the effort
+        self.of_runs(self.run)  # checks how long to search
 
     def of_runs(self, run: Options) -> Options:
         """Return the options of a run from single vertices."""
-        return replace(run, effort=self.effort)
+        cycles, seeds = self.n_iterations, self.best_of
+        return replace(run, effort=self.effort, n_iterations=cycles, best_of=seeds)
 
     @property
     def splits_runs(self) -> bool:

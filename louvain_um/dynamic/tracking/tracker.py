@@ -65,6 +65,8 @@ class Tracker:
         Whether communities that vertices left are split after renewals only, or after every
         batch.
     effort : {"fast", "default", "best"}
+    n_iterations : int, optional
+    best_of : int
         Of the run at the beginning and of audits; see `louvain`.
     mode : {"follow", "frontier", "screening", "naive", "static"}
         "follow" as above. The others serve for comparison: Louvain from the previous
@@ -104,6 +106,8 @@ class Tracker:
         resolution: float = 1.0,
         connected: Connected = "renewal",
         effort: Effort = "default",
+        n_iterations: int | None = None,
+        best_of: int = 1,
         mode: Mode = "follow",
         threads: int | None = None,
     ) -> None:
@@ -116,8 +120,9 @@ class Tracker:
             method=method, resolution=resolution, seed=seed, device="cpu", threads=threads
         )
         self.options = FollowOptions(
-            mode=mode, renew=renew, audit=audit, connected=connected, effort=effort, run=run
-        )
+            mode=mode, renew=renew, audit=audit, connected=connected, effort=effort,
+            n_iterations=n_iterations, best_of=best_of, run=run,
+        )  # fmt: skip
         if graph.device_store is None or mode != "follow":
             self._begin(Follower(graph, self.options, HostSteps(graph, self.options)), History())
         elif graph.device_store.chained:

@@ -57,6 +57,8 @@ class Head:
     connected: Connected
     method: Method
     effort: Effort = "default"
+    n_iterations: Annotated[int, Within(-1)] | None = None
+    best_of: Annotated[int, Within(1)] = 1
     resolution: float
     seed: Whole
     turned: Whole
@@ -86,6 +88,8 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
         connected=options.connected,
         method=options.run.method,
         effort=options.effort,
+        n_iterations=options.n_iterations,
+        best_of=options.best_of,
         resolution=options.run.resolution,
         seed=options.run.seed,
         turned=state.turnover,
@@ -183,6 +187,8 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
         audit=head.audit,
         connected=head.connected,
         effort=head.effort,
+        n_iterations=head.n_iterations,
+        best_of=head.best_of,
         run=run,
     )
     state = Followed(
