@@ -11,18 +11,22 @@ Constants of the model may be fitted to half of the kinds (`fitted`). With
 `shape`, predictions can be made again without the graph.
 
 What `--out` has already is not run again. Processes that share a folder of `--claims` share the
-kinds: each takes the next one that no other has taken. A method of a kind begins only if as long as
+kinds: each takes the next one that no other has taken, and they make graphs and run in turns, so
+that times are those of a process alone. A method of a kind begins only if as long as
 the longest one so far remains of `--limit`; the first one, which compiles kernels, does not count.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import gc
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +47,35 @@ SHAPE = (
 """What a plan needs to know of a graph besides its size."""
 
 
-def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
+Turn = Callable[[], AbstractContextManager[None]]
+"""Makes what a process holds while it uses the device."""
+
+
+@contextmanager
+def turn_of(folder: Path) -> Iterator[None]:
+    """Wait until no other process that shares a folder uses the device, and use it alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "device").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def point(graph: Any, runs: int, turn: Turn = nullcontext, **options: Any) -> dict[str, Any]:
     """Return what a run with these options took: the best of some, and the shortest whole run."""
     best: dict[str, Any] = {}
     whole = float("inf")
     for _ in range(runs):
-        since = time.perf_counter()
         try:
-            found = run(graph, Options(device="cuda", **options))
+            with turn():
+                since = time.perf_counter()
+                found = run(graph, Options(device="cuda", **options))
+                took = time.perf_counter() - since
         except LouvainUmError as error:
             return {"feasible": False, "reason": str(error)}
         parts, about = found.timings, found.provenance
         around = parts["load"] + parts["fetch"] + parts.get("compile", 0.0)
         seconds = parts["total"] - around
-        whole = min(whole, time.perf_counter() - since)
+        whole = min(whole, took)
         if best and seconds >= best["seconds"]:
             best["seconds_wall"] = whole
             continue
@@ -91,13 +110,19 @@ def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
 
 
 def points(
-    graph: Any, method: str, budgets: list[str], policies: list[str], runs: int, done: list[Any]
+    graph: Any,
+    method: str,
+    budgets: list[str],
+    policies: list[str],
+    runs: int,
+    done: list[Any],
+    turn: Turn,
 ) -> Iterator[dict[str, Any]]:
     """Yield those points of one graph and method that are not done; they begin in core."""
     before = {(row["budget"], row["policy"]): row for row in done}
     whole = before.get((None, "auto"))
     if whole is None:
-        whole = point(graph, runs + 1, method=method, memory="auto")
+        whole = point(graph, runs + 1, turn, method=method, memory="auto")
         yield {"policy": "auto", "budget": None, **whole}
     for budget in filter(None, budgets):
         for policy in policies:
@@ -106,7 +131,7 @@ def points(
             given: Any = budget
             if budget.endswith("%"):
                 given = int(float(budget[:-1]) * whole["touched_bytes"] / 100)
-            row = point(graph, runs, method=method, memory=policy, device_budget=given)
+            row = point(graph, runs, turn, method=method, memory=policy, device_budget=given)
             if row["feasible"]:
                 row["times"] = row["seconds"] / whole["seconds"]
                 row["same_labels"] = row["labels"] == whole["labels"]
@@ -181,6 +206,7 @@ def main() -> None:
     begun, longest, ready = time.perf_counter(), 0.0, False
     results = json.loads(chosen.out.read_text())["results"] if chosen.out.exists() else []
     about = machine()
+    turn: Turn = partial(turn_of, chosen.claims) if chosen.claims else nullcontext
     for kind in chosen.kinds:
         # Making a graph and warming up take about as long as a method.
         left = chosen.limit - (time.perf_counter() - begun)
@@ -190,7 +216,8 @@ def main() -> None:
         if is_done(results, kind, chosen) or not claimed(chosen.claims, kind):
             continue
         since = time.perf_counter()
-        graph = made_on_host(kind, int(chosen.arcs * 1e6))
+        with turn():
+            graph = made_on_host(kind, int(chosen.arcs * 1e6))
         of = {"kind": kind, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
         of |= {"fitted": kind in kinds.FITTED, "weighted": graph.weighted}
         print(f"{kind}: {graph}, made in {time.perf_counter() - since:.1f} s", flush=True)
@@ -202,7 +229,7 @@ def main() -> None:
             known = asdict(measure(graph, method).shape)
             shape = {name: known[name] for name in SHAPE}
             asked = chosen.budgets.split(","), chosen.policies.split(","), chosen.runs
-            for row in points(graph, method, *asked, mine):
+            for row in points(graph, method, *asked, mine, turn):
                 results.append({**of, "method": method, **row, "shape": shape})
                 show(results[-1])
                 save("graph_kinds", {"machine": about, "results": results}, chosen.out)
