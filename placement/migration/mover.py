@@ -33,11 +33,15 @@ to the device to be read: those that would leave earlier are better read where t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a step needs of the device: bytes to work with, then a level's arrays in pages."""
+    """What a step needs of the device: bytes to work with, then a level's arrays in pages.
+
+    Where rows begin is read `in_order`, once, or looked up.
+    """
 
     least: int
     arrays: Sequence[str] = ()
     reads_input: bool = False
+    in_order: bool = False
     row_bytes: int = 0
     backs_up: bool = True
 
@@ -94,7 +98,7 @@ class Mover:
             room.reading = True
             room.wait()
         spans, nbytes = self._spans(needs.arrays)
-        room.growing = step == "aggregate"
+        room.growing, room.in_order = step == "aggregate", needs.in_order
         room.reading = room.reading and room.growing
         self._make_work_room(needs.least)
         if room.growing:
@@ -107,7 +111,7 @@ class Mover:
     def begin_cycle(self, least: int) -> None:
         """Bring the input's arcs to the device; `least` bytes of the shared arena stay free."""
         room = self.room
-        room.coarse = room.reading = room.growing = False
+        room.coarse = room.reading = room.growing = room.in_order = False
         room.pool.finish()
         room.wait()
         self._make_work_room(least)
@@ -199,7 +203,8 @@ class Mover:
         if not cold:
             # Several gaps of the shared arena are as good as one, and nothing leaves for them.
             room.take_from_shared(wanted, 0)
-        room.free_up(wanted, rows="copied" if cold else "all", begins=not cold)
+        if not (cold and room.in_order):  # nothing leaves for what would leave next
+            room.free_up(wanted, rows="copied" if cold else "all", begins=not cold)
         found = min(wanted, room.ready)
         if found < count and not cold and here is None:
             found = 0
@@ -230,7 +235,7 @@ class Mover:
         if numbers := room.missing(least):
             room.free_up(len(numbers), begins=True)
             self.shared.reclaim(numbers)
-        if not room.coarse:
+        if not (room.coarse or room.in_order):
             for span in room.inputs:
                 numbers = span.on("host") if span.spec.kept else []
                 if numbers:

@@ -52,6 +52,8 @@ class Room:
         counts = [-(-spec.capacity // size) for spec in inputs]
         # Whether a coarse level is at work, whether it reads the input's arcs, and writes rows.
         self.coarse = self.reading = self.growing = False
+        # Whether the step reads where the input's rows begin in order, once.
+        self.in_order = False
         self.copying, self.stream = False, 0
         self.inputs, self.rows, self.looked_up = list[Span](), list[Span](), list[Span]()
         self.pool = PhysicalPages(
@@ -118,7 +120,9 @@ class Room:
 
     @property
     def leaving(self) -> list[Span]:
-        """Arrays of the input that may leave: not where rows begin, while any is read."""
+        """Arrays of the input that may leave, last ones first: not where rows are looked up."""
+        if self.in_order:
+            return sorted(self.inputs, key=lambda span: span.spec.kept)
         return [span for span in self.inputs if self.unread or not span.spec.kept]
 
     @property

@@ -254,6 +254,38 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(monkeypatch, kin
         assert memory.late == 0
 
 
+def test_where_rows_begin_leaves_first_if_it_is_read_in_order_once(monkeypatch):
+    """It is not brought back for that, and what is written in order takes none of its place."""
+    shrink = 16
+    scale(monkeypatch, shrink)
+    graph, script = kind_run("chains", "leiden", shrink)
+    _, whole = run_dry(monkeypatch, graph, copy.deepcopy(script), Options(method="leiden"))
+    begin, hold = Mover.begin, Mover.hold
+    grown, left = list[int](), list[tuple[int, int]]()
+
+    def begun(self, step, level, needs):
+        (begins,) = (span for span in self.room.inputs if span.spec.kept)
+        before = begins.here
+        begin(self, step, level, needs)
+        grown.extend([begins.here - before] if needs.in_order else [])
+
+    def held(self, name, *given, **how):
+        (begins,) = (span for span in self.room.inputs if span.spec.kept)
+        before = begins.here
+        span = hold(self, name, *given, **how)
+        if self.room.in_order:
+            left.append((how["cold"], before - begins.here))
+        return span
+
+    monkeypatch.setattr(Mover, "begin", begun)
+    monkeypatch.setattr(Mover, "hold", held)
+    budget = whole.ledger.peak_total * 3 // 10
+    run_dry(monkeypatch, graph, script, Options(method="leiden", device_budget=budget))
+    assert grown
+    assert max(grown) <= 0
+    assert {pages for cold, pages in left if cold} == {0}
+
+
 KINDS = sorted(dict.fromkeys(run["kind"] for run in recorded_kinds() if run["budget"] is None))
 
 

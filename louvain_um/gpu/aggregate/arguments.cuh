@@ -78,7 +78,7 @@ struct Arguments {
   const u32* map;  // community of each target; null where targets are communities already
   u32* ranks;      // communities before each label; null where numbers are communities already
   u32* names;      // label of each community, or null
-  u32* members;    // members[starts[c]:starts[c + 1]] are those of community c
+  u32* members;    // members[starts[c]:starts[c + 1]] are those of community c; see first_arc
   u32* starts;
   u32* low;    // of ArcsBefore
   i64* whole;  // of ArcsBefore
@@ -91,6 +91,8 @@ struct Arguments {
   void* new_weights;
   A* new_loops;
   A* new_degrees;
+  u32* row_arcs;   // of a chunk's rows, how many arcs, then where they begin among them; or null
+  A* row_inner;    // of a chunk's rows, doubled inner arcs; or null
   u32* block_bin;  // communities of a chunk that blocks sum
   u32* hub_bin;    // communities of a chunk that the grid sums
   u32* keys;       // tables of hubs
@@ -100,6 +102,12 @@ struct Arguments {
 
   __device__ __forceinline__ ArcsBefore arcs_before() const {
     return {low, whole, (u32)range_shift};
+  }
+  // Where the row of the i-th member begins. With offsets of 32 bits, members are listed by that, so
+  // that offsets are not looked up.
+  static constexpr bool lists_rows = same<W, PackedOffsets32>;
+  __device__ __forceinline__ i64 first_arc(i64 i) const {
+    return lists_rows ? (i64)members[i] : row_of(weights, offsets, members[i]).low;
   }
   // Target (target_of_lane) and weight of arc j. Pages of the input that left the device are not mapped
   // where they were: the host has a copy of all arcs, which is read from the first such page on.
@@ -120,9 +128,45 @@ struct Arguments {
     return (u32)(rooms[c] - rooms[first]);
   }
 };
-static_assert(sizeof(Arguments<u32, u32>) == 8 * 48, "ARGUMENTS of kernel_arguments.py mirrors it");
+static_assert(sizeof(Arguments<u32, u32>) == 8 * 50, "ARGUMENTS of kernel_arguments.py mirrors it");
 
 // Communities first..last - 1, whose rows are summed together.
 struct Chunk {
   i64 first, last;
+};
+
+// What is noted of a chunk's rows while it is at work: on the device, where the next level's offsets
+// and loops, which are read and written again and again, are on the host.
+template <class W, class A>
+struct ChunkRows {
+  const Arguments<W, A>& args;
+  i64 first;
+  __device__ __forceinline__ void set_arcs(i64 c, i64 arcs) const {
+    if (args.row_arcs)
+      args.row_arcs[c - first] = arcs;
+    else
+      args.new_offsets[c] = arcs;
+  }
+  __device__ __forceinline__ i64 arcs(i64 c) const {
+    return args.row_arcs ? args.row_arcs[c - first] : args.new_offsets[c];
+  }
+  // Adds to the arcs of a row that several warps write; returns those before.
+  __device__ __forceinline__ u64 add_arcs(i64 c, u32 arcs) const {
+    if (args.row_arcs) return atomicAdd(args.row_arcs + (c - first), arcs);
+    return atomicAdd((u64*)args.new_offsets + c, (u64)arcs);
+  }
+  // Where doubled inner arcs of a row are added.
+  __device__ __forceinline__ A* inner(i64 c) const {
+    return args.row_inner ? args.row_inner + (c - first) : args.new_loops + c;
+  }
+};
+
+// Where a chunk's rows begin among the next level's arcs; indexed like a pointer.
+template <class W, class A>
+struct RowBegins {
+  const Arguments<W, A>& args;
+  i64 first, begin;  // its first community, and where that one's row begins
+  __device__ __forceinline__ i64 operator[](i64 c) const {
+    return args.row_arcs ? begin + args.row_arcs[c - first] : args.new_offsets[c];
+  }
 };

@@ -35,7 +35,8 @@ __device__ i64 rank_labels(const Arguments<W, A>& args) {
 // Lists the members of each community, in no particular order, and the arcs before each; numbers
 // become ranks, where there are ranks. `ranks` may share memory with `members`: it is read before
 // members are written. Offsets of an input in fewer bytes are read in order, once: they may be on
-// the host. Others are looked up, which saves a pass. Ends with a barrier.
+// the host. If they take 32 bits, nothing reads them again (first_arc). Others are looked up, which
+// saves a pass. Ends with a barrier.
 template <class W, class A>
 __device__ void list_members(const Arguments<W, A>& args, i64 k) {
   constexpr bool in_order = lengths_in_offsets<W> || same<W, PackedOffsets32>;
@@ -78,8 +79,9 @@ __device__ void list_members(const Arguments<W, A>& args, i64 k) {
       if (c != EMPTY && lane_index() == leader) place = atomicAdd(begins + c, __popc(peers));
       place = __shfl_sync(FULL, place, leader) + __popc(peers & lanes_below());
       if (c == EMPTY) continue;
-      args.members[place] = v;
-      lengths[place] = row_of(args.weights, args.offsets, v).arcs();
+      const Row row = row_of(args.weights, args.offsets, v);
+      args.members[place] = args.lists_rows ? (u32)row.low : (u32)v;
+      lengths[place] = row.arcs();
     } else if (c != EMPTY) {
       args.members[begins[c] + lengths[v]] = v;
     }
@@ -99,16 +101,12 @@ __device__ void list_members(const Arguments<W, A>& args, i64 k) {
 // Most members that a warp sums at a time.
 #define SUMMED_MEMBERS 16384
 
-// Sums degrees and doubled loops of each community's members, squares of degrees and totals.
+// Sums degrees and doubled loops of each community's members.
 // Members of a community follow each other: a warp joins those of a range before it adds to memory,
 // which may be the host's, where additions to one address take a microsecond each.
 template <class W, class A>
-__device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
-  Barrier* barrier = &args.state->barrier;
+__device__ void add_members(const Arguments<W, A>& args) {
   const i64 n = args.n, thread = grid_thread(), threads = grid_threads();
-  for (i64 c = thread; c < k; c += threads) args.new_degrees[c] = args.new_loops[c] = 0;
-  grid_sync(barrier);
-  const ArcsBefore arcs_before = args.arcs_before();
   const u32 lane = lane_index();
   const i64 range = warp_range(n, SUMMED_MEMBERS);
   auto put = [&](u32 c, A degree, A loop, bool whole) {
@@ -128,10 +126,7 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
       if (i < n) {
         u32 v = args.members[i];
         c = args.numbers[v];
-        if constexpr (same<W, Packed> || same<W, PackedOffsets32>)
-          degree = arcs_before[i + 1] - arcs_before[i];
-        else
-          degree = args.degrees[v];
+        degree = args.degrees[v];
         if (args.loops) loop = 2 * args.loops[v];
       }
       for (int d = 1; d < WARP; d <<= 1) {
@@ -157,14 +152,34 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
     }
     if (open != EMPTY && lane == 0) put(open, open_degree, open_loop, false);
   }
-  grid_sync(barrier);
+}
+
+// Sums degrees and doubled loops of each community's members, squares of degrees and totals.
+template <class W, class A>
+__device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
+  Barrier* barrier = &args.state->barrier;
+  const i64 thread = grid_thread(), threads = grid_threads();
+  const ArcsBefore arcs_before = args.arcs_before();
+  if constexpr (!counts_arcs<W>) {
+    for (i64 c = thread; c < k; c += threads) args.new_degrees[c] = args.new_loops[c] = 0;
+    grid_sync(barrier);
+    add_members(args);
+    grid_sync(barrier);
+  }
   Squares squares;
   u64 total = 0, nonempty = 0;
   for (i64 c = thread; c < k; c += threads) {
-    const A degree = args.new_degrees[c];
+    const i64 arcs = arcs_before[args.starts[c + 1]] - arcs_before[args.starts[c]];
+    A degree;
+    if constexpr (counts_arcs<W>) {
+      args.new_degrees[c] = degree = arcs;
+      args.new_loops[c] = 0;
+    } else {
+      degree = args.new_degrees[c];
+    }
     squares.add(degree);
     total += degree;
-    nonempty += arcs_before[args.starts[c + 1]] != arcs_before[args.starts[c]];
+    nonempty += arcs != 0;
   }
   squares.publish(args.state->squares);
   total = block_sum(total);

@@ -70,7 +70,8 @@ ARGUMENTS: Final = layout(
         "offsets", "targets", "weights", "loops", "degrees", "far_targets", "far_weights",
         "numbers", "map", "ranks", "names", "members", "starts", "low", "whole", "rooms",
         "chunk_targets", "chunk_weights", "new_offsets", "new_targets", "new_weights",
-        "new_loops", "new_degrees", "block_bin", "hub_bin", "keys", "sums", "state", "partials",
+        "new_loops", "new_degrees", "row_arcs", "row_inner", "block_bin", "hub_bin", "keys", "sums",
+        "state", "partials",
     ),
 )  # fmt: skip
 """`Arguments` of arguments.cuh."""
@@ -244,6 +245,15 @@ class Aggregation:
         self.scratch("keys", needed.slots, np.uint32, "hash")
         self.scratch("sums", needed.slots, self.level.sums, "hash")
         self.set(table_slots=needed.slots)
+        if self.memory.mover:
+            self.note_rows(state)
+
+    def note_rows(self, state: Any) -> None:
+        """Allocate what is noted of a chunk's rows on the device: new offsets may not be there."""
+        bounds = np.clip(state["bounds"], state["first"], state["last"]).astype(np.int64)
+        most = int(np.diff(bounds).max(initial=0))
+        self.scratch("row_arcs", most + 1, np.uint32)
+        self.scratch("row_inner", most, self.level.sums)
 
     def write(self, rows: CoarseRows, room: int, base: int = 0) -> Any:
         """Write new rows, of at most `room` arcs, after `base` arcs; return the state."""

@@ -18,7 +18,7 @@ __device__ void add_shares(const Arguments<W, A>& args) {
   u64 kept = 0;
   for (i64 s = grid_thread() / WARP; s < samples; s += grid_threads() / WARP) {
     const i64 position = arcs * s / samples;
-    const u32 c = args.numbers[args.members[find_row(arcs_before, 0, args.n, position)]];
+    const u32 c = find_row(args.starts, 0, args.k, find_row(arcs_before, 0, args.n, position));
     const i64 begin = arcs_before[args.starts[c]], end = arcs_before[args.starts[c + 1]];
     const i64 low = max(begin, min(position, end - most)), high = min(end, low + most);
     for (u32 t = lane_index(); t < slots; t += WARP) {

@@ -31,6 +31,7 @@ __device__ __forceinline__ void list_for_blocks(const Arguments<W, A>& args, u32
 template <class W, class A>
 __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
   const ArcsBefore arcs_before = args.arcs_before();
+  const ChunkRows<W, A> rows{args, chunk.first};
   const u32 lane = lane_index();
   u32* keys = shared.keys + warp_index() * Table<A>::warp_slots;
   A* sums = shared.sums + warp_index() * Table<A>::warp_slots;
@@ -47,7 +48,7 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
     i64 arcs_here = 0;
     if (lane < min((i64)share, count - claim)) {
       arcs_here = arcs_before[args.starts[mine + 1]] - arcs_before[args.starts[mine]];
-      if (arcs_here > Table<A>::warp_arcs) args.new_offsets[mine] = 0;
+      if (arcs_here > Table<A>::warp_arcs) rows.set_arcs(mine, 0);
       if (arcs_here > BLOCK_ARCS)
         args.hub_bin[atomicAdd(&state->hub_count, 1u)] = mine;
       else if (arcs_here > Table<A>::warp_arcs)
@@ -80,7 +81,7 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
       __syncwarp();
       if (__any_sync(FULL, !fits)) {
         if (lane == 0) {
-          args.new_offsets[c] = 0;
+          rows.set_arcs(c, 0);
           list_for_blocks(args, c);
         }
         continue;
@@ -100,8 +101,8 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
       __syncwarp();  // before the table is emptied for the next community
       inner = warp_sum(inner);
       if (lane == 0) {
-        args.new_offsets[c] = at - room;
-        if (inner) args.new_loops[c] += inner;
+        rows.set_arcs(c, at - room);
+        if (inner) *rows.inner(c) += inner;
       }
     }
   }
@@ -114,6 +115,7 @@ template <class W, class A>
 __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
                                 Shared<A>& shared) {
   const ArcsBefore arcs_before = args.arcs_before();
+  const ChunkRows<W, A> rows{args, chunk.first};
   State* state = args.state;
   while (true) {
     __syncthreads();
@@ -171,8 +173,8 @@ __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-      args.new_offsets[c] = shared.written;
-      if (inner) args.new_loops[c] += inner;
+      rows.set_arcs(c, shared.written);
+      if (inner) *rows.inner(c) += inner;
     }
   }
 }
@@ -187,7 +189,13 @@ template <class W, class A>
 __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &args.state->barrier;
+  const ChunkRows<W, A> rows{args, chunk.first};
+  const i64 count = chunk.last - chunk.first;
   if (threadIdx.x == 0) shared.claimed = EMPTY;
+  if (args.row_inner) {
+    for (i64 c = grid_thread(); c < count; c += grid_threads()) args.row_inner[c] = 0;
+    grid_sync(barrier);
+  }
   sum_with_lanes(args, chunk);
   sum_with_warps(args, chunk, shared);
   // Blocks begin with theirs while the last warps are at work.
@@ -197,24 +205,28 @@ __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
     grid_sync(barrier);
   }
   sum_with_grid(args, chunk, shared);
-  const i64 count = chunk.last - chunk.first;
   u64 inside = 0, max_degree = 0;
-  i64* offsets = args.new_offsets + chunk.first;
-  for (i64 c = grid_thread(); c < count; c += grid_threads()) {
+  for (i64 c = chunk.first + grid_thread(); c < chunk.last; c += grid_threads()) {
     if (!args.partial) {
-      A twice = args.new_loops[chunk.first + c];
+      A twice = *rows.inner(c);
+      if (args.row_inner && !counts_arcs<W>) twice += args.new_loops[c];  // of members
       inside += twice;
-      args.new_loops[chunk.first + c] = halved(twice);
+      args.new_loops[c] = halved(twice);
     }
-    max_degree = max(max_degree, (u64)offsets[c]);
+    max_degree = max(max_degree, (u64)rows.arcs(c));
   }
   inside = block_sum(inside);
   if (threadIdx.x == 0 && inside) atomicAdd(&args.state->inside, inside);
   max_degree = warp_max(max_degree);
   if (lane_index() == 0 && max_degree) atomicMax(&args.state->max_degree, max_degree);
   const i64 written = *(volatile u64*)&args.state->written;
-  grid_scan<i64>(
-      count, [=](i64 c) { return offsets[c]; }, offsets, (i64*)args.partials, barrier, written);
+  grid_scan_to<i64>(
+      count, [=](i64 i) { return rows.arcs(chunk.first + i); },
+      [=](i64 i, i64 begin, i64) {
+        args.new_offsets[chunk.first + i] = begin;
+        if (args.row_arcs) args.row_arcs[i] = begin - written;
+      },
+      (i64*)args.partials, barrier, written);
 }
 
 // Moves the rows of a chunk's communities together, to where they stay. `targets24` is that of the
@@ -222,12 +234,13 @@ __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
 template <bool targets24, class W, class A>
 __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
   const i64 begin = args.new_offsets[chunk.first], end = args.new_offsets[chunk.last];
+  const RowBegins<W, A> begins{args, chunk.first, begin};
   const i64 range = warp_range(end - begin, MOVE_ARCS);
   for (i64 low = begin + grid_thread() / WARP * range; low < end;
        low += grid_threads() / WARP * range) {
     auto source = [&](i64 c) { return args.room_of(c, chunk.first); };
-    i64 first = find_row(args.new_offsets, chunk.first, chunk.last, low);
-    walk_rows(args.new_offsets, first, chunk.last, low, min(low + range, end), source,
+    i64 first = find_row(begins, chunk.first, chunk.last, low);
+    walk_rows(begins, first, chunk.last, low, min(low + range, end), source,
               [&](const i64* at, const u32*, i64 position) {
                 u32 target[DEPTH];
                 A weight[DEPTH];

@@ -38,6 +38,7 @@ template <class W, class A>
 __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
                            const GlobalSlots<A>& table, const u64* table_at, u32 done, u32 taken,
                            u64* counts) {
+  const ChunkRows<W, A> rows{args, chunk.first};
   const i64 groups = table_at[taken] / WARP;
   const i64 part = (groups + PARTS * GROUPS - 1) / (PARTS * GROUPS);  // steps of a warp
   for (i64 step = grid_thread() / WARP; step < part * PARTS; step += grid_threads() / WARP) {
@@ -67,8 +68,8 @@ __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
       const i64 c = args.hub_bin[done + hub[q]];
       if (all) {
         const u32 wanted = together ? all : __popc(used[q]);
-        u64* const count = counts ? counts + hub[q] : (u64*)args.new_offsets + c;
-        if (lane_index() == 0) at = atomicAdd(count, (u64)wanted);
+        if (lane_index() == 0)
+          at = counts ? atomicAdd(counts + hub[q], (u64)wanted) : rows.add_arcs(c, wanted);
         at = __shfl_sync(FULL, at, 0);
         if (together) all = 0;
       }
@@ -138,6 +139,7 @@ __device__ void add_unit(const Shared<A>& shared, u32 unit_slots, const GlobalSl
 template <class W, class A>
 __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
   const ArcsBefore arcs_before = args.arcs_before();
+  const ChunkRows<W, A> rows{args, chunk.first};
   Barrier* barrier = &args.state->barrier;
   const u32 hubs = *(volatile u32*)&args.state->hub_count;
   const GlobalSlots<A> table(args.keys, args.sums, args.table_slots);
@@ -189,13 +191,13 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
       __syncthreads();
       add_unit(shared, unit_slots, table, begin, slots);
       inner = block_sum(inner);
-      if (threadIdx.x == 0 && inner) atomicAdd(args.new_loops + c, inner);
+      if (threadIdx.x == 0 && inner) atomicAdd(rows.inner(c), inner);
     }
     grid_sync(barrier);
     write_hubs(args, chunk, table, shared.table_at, done, taken, counts);
     grid_sync(barrier);
     if (!counts) continue;
-    if (blockIdx.x == 0 && t < taken) args.new_offsets[args.hub_bin[done + t]] = counts[t];
+    if (blockIdx.x == 0 && t < taken) rows.set_arcs(args.hub_bin[done + t], counts[t]);
     grid_sync(barrier);
   }
 }

@@ -9,13 +9,14 @@ template <class W, class A>
 __device__ __forceinline__ void sum_lanes(const Arguments<W, A>& args, const Chunk& chunk,
                                           i64 begin) {
   const u32 lane = lane_index();
+  const ChunkRows<W, A> rows{args, chunk.first};
   u32 first = 0, last = 0, arcs = 0;
   if (begin + lane < chunk.last) {
     first = args.starts[begin + lane];
     last = args.starts[begin + lane + 1];
     const i64 all = args.arcs_before()[last] - args.arcs_before()[first];
     if (all <= WARP) arcs = all;
-    if (all == 0) args.new_offsets[begin + lane] = 0;
+    if (all == 0) rows.set_arcs(begin + lane, 0);
   }
   u32 upto = arcs;
   for (int d = 1; d < WARP; d <<= 1) {
@@ -42,7 +43,7 @@ __device__ __forceinline__ void sum_lanes(const Arguments<W, A>& args, const Chu
         const u32 middle = (m + stop) / 2;
         ((int)(position - args.low[middle]) >= 0 ? m : stop) = middle;
       }
-      j = row_of(args.weights, args.offsets, args.members[m]).low + (position - args.low[m]);
+      j = args.first_arc(m) + (position - args.low[m]);
     }
     u32 community = args.target(j, valid, is_followed<W>(j));
     const A weight = valid ? args.weight(j) : 0;
@@ -56,13 +57,13 @@ __device__ __forceinline__ void sum_lanes(const Arguments<W, A>& args, const Chu
     const u32 kept = __ballot_sync(FULL, leads && !inner);
     if (!valid) continue;
     const u32 lanes = (length == WARP ? FULL : (1u << length) - 1) << (start - base);
-    if (leads && inner) args.new_loops[c] += sum;
+    if (leads && inner) *rows.inner(c) += sum;
     if (leads && !inner) {
       const i64 at = args.room_of(c, chunk.first) + __popc(kept & lanes & lanes_below());
       args.chunk_targets[at] = community;
       args.chunk_weights[at] = sum;
     }
-    if (p == start) args.new_offsets[c] = __popc(kept & lanes);
+    if (p == start) rows.set_arcs(c, __popc(kept & lanes));
   }
 }
 

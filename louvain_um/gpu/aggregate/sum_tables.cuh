@@ -39,7 +39,7 @@ __device__ __forceinline__ bool is_followed(i64 j) {
 template <class W, class A, class F>
 __device__ __forceinline__ void visit_arcs(const Arguments<W, A>& args, i64 i, i64 low, i64 high,
                                            F add) {
-  auto source = [&](i64 m) { return row_of(args.weights, args.offsets, args.members[m]).low; };
+  auto source = [&](i64 m) { return args.first_arc(m); };
   walk_rows(args.arcs_before(), i, args.n, low, high, source, [&](const i64* at, const u32*, i64) {
     u32 community[DEPTH];
     A weight[DEPTH];

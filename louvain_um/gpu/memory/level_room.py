@@ -16,6 +16,7 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
 from louvain_um.gpu.move.arguments import queue_entries, queued_at_once
 from louvain_um.gpu.move.hub_tables import hub_bytes, hub_table_sizes
+from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32
 from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover, Needs
@@ -29,6 +30,11 @@ IDLE_SHARE: Final = 3
 
 HEAVY_BYTES: Final = 0.25
 """Bytes per arc that addresses of new rows are reserved for in front of short weights."""
+
+
+def lists_rows(level: GpuLevel) -> bool:
+    """Whether aggregation reads in order where a level's rows begin (`first_arc`)."""
+    return level.compact == PACKED_OFFSETS32
 
 
 def in_pages(level: GpuLevel) -> list[str]:
@@ -64,7 +70,12 @@ class LevelRoom:
         self.let_leave(*idle)
         if self.mover:
             least = self.work_bytes(level, step)
-            needs = Needs(least=least, arrays=in_pages(level), backs_up=backs_up)
+            needs = Needs(
+                least=least,
+                arrays=in_pages(level),
+                in_order=step == "aggregate" and lists_rows(level),
+                backs_up=backs_up,
+            )
             self.mover.begin(step, level.number, needs)
 
     def begin_from_input(self, source: GpuLevel, level: GpuLevel) -> None:
@@ -78,7 +89,12 @@ class LevelRoom:
         else:  # targets that may not fit take 24 bits (`new_rows`)
             width = 4 if level.vertices <= MOST_VERTICES else 5
         least = self.work_bytes(source, "aggregate")
-        needs = Needs(least=least, reads_input=True, row_bytes=width * level.arcs)
+        needs = Needs(
+            least=least,
+            reads_input=True,
+            in_order=lists_rows(source),
+            row_bytes=width * level.arcs,
+        )
         self.mover.begin("aggregate", level.number, needs)
 
     def begin_cycle(self, level: GpuLevel) -> None:

@@ -41,6 +41,10 @@ constexpr bool short_targets = packed<W> || same<W, Weights8Targets24>;
 template <class W>
 constexpr bool unweighted = same<W, Unweighted> || same<W, Packed> || same<W, PackedOffsets32>;
 
+// Whether there are no degrees and no loops: a vertex' arcs are counted.
+template <class W>
+constexpr bool counts_arcs = same<W, Packed> || same<W, PackedOffsets32>;
+
 __device__ __forceinline__ u32 weight_at(const Packed*, i64) { return 1; }
 __device__ __forceinline__ u32 weight_at(const PackedOffsets32*, i64) { return 1; }
 
