@@ -46,7 +46,8 @@ def split(records, words, low, row_bits, bounds, out):
         next_[(((records[i] >> HALF) - first) >> bits) + ONE] += 1
     for part in range(1, len(bounds)):
         next_[part] += next_[part - 1]
-    bounds[:] = next_
+    for part in range(len(bounds)):
+        bounds[part] = next_[part]
     for i in range(0, len(records), words):
         part = ((records[i] >> HALF) - first) >> bits
         j = np.uint64(next_[part])

@@ -59,7 +59,7 @@ def _reciprocals() -> tuple[np.ndarray, np.ndarray]:
 TOPS, EXPONENTS = _reciprocals()
 
 
-@kernel(inline="always")
+@kernel()
 def read_digits(data, pos, value):
     """Read digits, up to eight at a time, and append them to `value`."""
     while pos + 8 <= len(data):
@@ -86,7 +86,7 @@ def read_digits(data, pos, value):
     return value, pos
 
 
-@kernel(inline="always")
+@kernel()
 def read_real(data, pos):
     """Read a number without a sign."""
     start = pos

@@ -171,7 +171,7 @@ def _rank(t, threads, u, v, low, words, before, out_u, out_v):
         out_v[i] = _below(np.uint64(np.int64(v[i]) - low), words, before)
 
 
-@kernel(inline="always")
+@kernel()
 def _below(place, words, before):
     word, bit = place >> np.uint64(6), place & np.uint64(63)
     lower = words[word] & ((np.uint64(1) << bit) - np.uint64(1))

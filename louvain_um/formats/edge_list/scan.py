@@ -28,13 +28,13 @@ WEIGHT_IGNORE_REST: Final = 3
 """A weight follows the two ids; the rest is skipped."""
 
 
-@kernel(inline="always")
+@kernel()
 def blank(c):
     """Space, tab or carriage return."""
     return c == 32 or c == 9 or c == 13
 
 
-@kernel(inline="always")
+@kernel()
 def pad(c, separator):
     """Return whether this is a blank that is not a separator."""
     return blank(c) and (separator == 32 or c != separator)
@@ -69,7 +69,7 @@ def skip_comment(data, pos):
     return pos + 1 if c == 10 else pos
 
 
-@kernel(inline="always")
+@kernel()
 def field(data, pos, separator):
     """Return start and stop of the field at `pos`, quotes included, and where the next starts."""
     while pad(data[pos], separator):
