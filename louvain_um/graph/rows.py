@@ -30,9 +30,9 @@ BLOCK_ARCS = 1 << 16
 PART = 1 << 21
 """Edges after whose records the system may have the memory that they took."""
 
-MANY = 1 << 28
-"""Bytes of records from which their memory is taken as they are written, in small pages: a sixth of
-the time, for a sixth of the peak."""
+MANY = 1 << 26
+"""Bytes of records from which their memory is taken as they are written, in small pages: up to a
+sixth of the time, for a quarter of the peak."""
 
 SPENT: ContextVar[bool] = ContextVar("spent", default=False)
 """Whether nobody needs a list of edges once rows are made of it, so that its memory is freed."""
