@@ -109,14 +109,14 @@ def _with_names_of(graph: Graph, kind: str | None, path: str) -> Graph:
         return graph
     names = writable(graph.names, unique=True)
     known = names.tolist()
-    if kind == "edges" and names.dtype.kind == "O":
+    if kind == "edges" and names.dtype.kind in "OU":
         numbers = integers_or_texts(known)  # as they are read, where nothing is lost
         if numbers.dtype.kind in "iu" and list(map(str, numbers.tolist())) == known:
             names = numbers
     if kind in ("edges", "parquet") and len(set(known)) < len(known):
         raise GraphFormatError("two vertices have the same name; rename one", path)
     refused = NOT_IN_NAMES[kind].search
-    if names.dtype.kind == "O" and (wrong := next(filter(refused, known), None)) is not None:
+    if names.dtype.kind in "OU" and (wrong := next(filter(refused, known), None)) is not None:
         raise GraphFormatError(
             f"a vertex has the name {shown(wrong)}, which this format cannot hold; rename it, or "
             "write .npz or .parquet",

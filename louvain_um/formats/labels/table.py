@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,13 +15,24 @@ from numpy.typing import NDArray
 from louvain_um.core import atomic_files, parallel
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import TABLES, check_table, check_text
-from louvain_um.formats.labels.text import quoted_where_needed, spreadsheet_safe
+from louvain_um.formats.labels.text import codes_of, quoted_where_needed, spreadsheet_safe
 
 CHUNK = 1 << 16
 """Rows that a thread formats at a time: a few MiB, which fit its cache."""
 
+TEXT_CHUNK = CHUNK >> 3
+"""The same with texts."""
+
+LETTER = re.compile(r"[^\W\d]")
+"""What a text begins with that needs no quotes."""
+
+LEADS = np.array([0, 0, 0xC0, 0xE0, 0xF0], np.uint32)
+"""What UTF-8 adds to the first byte of a character, by the number of its bytes."""
+
 NPZ_TEXT_LIMIT = 2**30
 """Largest size of fixed-width text in an .npz file, in bytes; long names inflate it."""
+
+LONG = "names are too long for .npz; write .parquet or .csv instead"
 
 
 Columns = Mapping[str, NDArray[Any]]
@@ -54,19 +66,22 @@ def writer_for(path: str | Path) -> Writer:
 
 def _write_text(file: BinaryIO, columns: Columns, separator: bytes) -> None:
     file.write(separator.join(name.encode() for name in columns) + b"\n")
-    numbers = all(column.dtype.kind in "iu" for column in columns.values())
+    kinds = {column.dtype.kind for column in columns.values()}
+    plain, size = kinds <= {*"iuU"}, TEXT_CHUNK if "U" in kinds else CHUNK
     ends = [separator] * (len(columns) - 1) + [b"\n"]
 
     def text(low: int) -> bytes:
-        parts = [column[low : low + CHUNK] for column in columns.values()]
-        if numbers:
-            return digits(parts, ends)
+        parts = [column[low : low + size] for column in columns.values()]
+        if plain:
+            return digits(
+                [_quoted(p, separator) if p.dtype.kind == "U" else p for p in parts], ends
+            )
         fields = [_fields(part, separator.decode()) for part in parts]
         rows = map(separator.decode().join, zip(*fields, strict=True))
         return "".join(f"{row}\n" for row in rows).encode()
 
-    places = range(0, len(next(iter(columns.values()))), CHUNK)
-    threads = parallel.default_threads() if numbers else 1  # names need Python's lock
+    places = range(0, len(next(iter(columns.values()))), size)
+    threads = parallel.default_threads() if plain else 1  # objects need Python's lock
     for lines in parallel.stream(text, places, threads):
         file.write(lines)
 
@@ -78,9 +93,7 @@ def _fields(column: NDArray[Any], separator: str) -> list[str]:
     values = _plain(column)
     texts = [value for value in values if isinstance(value, str)]
     if any("\0" in text for text in texts):
-        raise LouvainUmError(
-            "some names have NUL characters, which text files cannot keep; write .json or .parquet"
-        )
+        raise LouvainUmError(NUL)
     quoted = quoted_where_needed(separator, texts)
     if len(quoted) == len(values):
         return quoted
@@ -89,6 +102,46 @@ def _fields(column: NDArray[Any], separator: str) -> list[str]:
         next(rest) if isinstance(value, str) else "" if value is None else json.dumps(value)
         for value in values
     ]
+
+
+NUL = "some names have NUL characters, which text files cannot keep; write .json or .parquet"
+
+
+def _quoted(column: NDArray[np.str_], separator: bytes) -> NDArray[np.uint8]:
+    """Return the bytes of texts with the quotes of `_fields`, uint8[n, width]; 0 is none."""
+    codes = codes_of(column)
+    if _has_nul(codes):
+        raise LouvainUmError(NUL)
+    firsts, places = np.unique(codes[:, 0], return_inverse=True)
+    letters = np.array([LETTER.match(chr(code)) is not None for code in firsts.tolist()])
+    marks = codes == ord('"')
+    quoted = ~letters[places.ravel()]
+    for character in b"\r\n" + separator:
+        quoted |= (codes == character).any(axis=1)
+    cells = _utf8(codes)
+    if marks.any():
+        quoted |= marks.any(axis=1)
+        cells = np.concatenate([cells, marks[..., None] * np.uint8(ord('"'))], 2)
+    mark = quoted[:, None] * np.uint8(ord('"'))
+    return np.hstack([mark, cells.reshape(len(column), -1), mark])
+
+
+def _has_nul(codes: NDArray[np.uint32]) -> bool:
+    """Return whether a NUL is part of a text."""
+    return bool(((codes[:, :-1] == 0) & (codes[:, 1:] != 0)).any())
+
+
+def _utf8(codes: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of characters in a further dimension; zeros follow fewer bytes."""
+    length = np.ones(codes.shape, np.uint32)
+    for least in (0x80, 0x800, 0x10000):
+        length += codes >= least
+    cells: NDArray[Any] = np.zeros((*codes.shape, int(length.max(initial=1))), np.uint8)
+    cells[..., 0] = codes >> 6 * (length - 1) | LEADS[length]
+    for place in range(1, cells.shape[2]):
+        shift = 6 * (np.maximum(length, place + 1) - 1 - place)
+        cells[..., place] = np.where(place < length, codes >> shift & 0x3F | 0x80, 0)
+    return cells
 
 
 def _plain(column: NDArray[Any]) -> list[Any]:
@@ -134,6 +187,8 @@ def _write_npz(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> No
 def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
     """Return objects as fixed-width text, which needs no pickle."""
     if column.dtype.kind != "O":
+        if column.dtype.kind == "U" and column.nbytes > NPZ_TEXT_LIMIT:
+            raise LouvainUmError(LONG)
         return column
     texts: list[str] = column.tolist()
     if None in texts:
@@ -145,7 +200,7 @@ def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
             "some names end in NUL characters, which .npz cannot keep; write .json or .parquet"
         )
     if 4 * len(texts) * max(map(len, texts), default=0) > NPZ_TEXT_LIMIT:
-        raise LouvainUmError("names are too long for .npz; write .parquet or .csv instead")
+        raise LouvainUmError(LONG)
     return np.array(texts, dtype=str)
 
 
@@ -165,7 +220,10 @@ def _arrow(column: NDArray[Any]) -> Any:
     """Return a column of a table of Arrow."""
     import pyarrow as pa
 
-    if column.dtype.kind == "O":
+    if column.dtype.kind == "U" and len(column):
+        parts = (column[low : low + TEXT_CHUNK] for low in range(0, len(column), TEXT_CHUNK))
+        return pa.chunked_array([*parallel.stream(_strings, parts, parallel.default_threads())])
+    if column.dtype.kind in "OU":
         values = column.tolist()
         there = [value for value in values if value is not None]
         if not there or isinstance(there[0], str):
@@ -181,13 +239,27 @@ def _arrow(column: NDArray[Any]) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
+def _strings(column: NDArray[np.str_]) -> Any:
+    """Return texts as an array of Arrow."""
+    import pyarrow as pa
+
+    codes = codes_of(column)
+    if _has_nul(codes):
+        return pa.array(column.tolist(), pa.string())
+    cells = _utf8(codes).reshape(len(column), -1)
+    kept, ends = cells != 0, np.zeros(len(column) + 1, np.int32)
+    np.cumsum(np.count_nonzero(kept, axis=1), out=ends[1:])
+    buffers = pa.py_buffer(ends), pa.py_buffer(cells[kept])
+    return pa.StringArray.from_buffers(len(column), *buffers)
+
+
 WRITERS: dict[str, Writer] = dict(
     zip(TABLES, (_write_csv, _write_tsv, _write_parquet, _write_npz, _write_json), strict=True)
 )
 
 
 def digits(columns: Sequence[NDArray[Any]], ends: Sequence[bytes]) -> bytes:
-    """Return rows of integers as text."""
+    """Return rows of integers as text; uint8[n, width] are characters, where 0 is none."""
     n = len(columns[0])
     if n == 0:
         return b""
@@ -197,7 +269,10 @@ def digits(columns: Sequence[NDArray[Any]], ends: Sequence[bytes]) -> bytes:
     right = 0
     for column, width, end in zip(columns, widths, ends, strict=True):
         right += width
-        _print(column, text, right)
+        if column.ndim == 2:
+            text[:, right - width : right] = column
+        else:
+            _print(column, text, right)
         text[:, right] = end[0]
         right += 1
     flat = text.ravel()
@@ -206,6 +281,8 @@ def digits(columns: Sequence[NDArray[Any]], ends: Sequence[bytes]) -> bytes:
 
 
 def _width(column: NDArray[Any]) -> int:
+    if column.ndim == 2:
+        return int(column.shape[1])
     return max(len(str(int(column.min()))), len(str(int(column.max()))))
 
 

@@ -106,15 +106,18 @@ def writable(column: NDArray[Any], *, unique: bool = False) -> NDArray[Any]:
     """Return a column as integers or text; with `unique`, different values must stay different."""
     if column.dtype.kind in "iu":
         return column
+    if column.dtype.kind == "U":
+        parts = (codes_of(column[low : low + PART]) for low in range(0, len(column), PART))
+        if any((codes >> 11 == SURROGATES).any() for codes in parts):
+            raise LouvainUmError(LONE)
+        return column
     texts = typed(column.tolist())
     if texts.dtype.kind != "O":
         return texts
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
-        raise LouvainUmError(
-            "some names are not valid Unicode text (lone surrogates); rename those vertices"
-        ) from None
+        raise LouvainUmError(LONE) from None
     if unique and len(set(texts)) < len(set(column.tolist())):
         raise LouvainUmError(
             "some vertices differ in type only, such as 1 and '1', and a file could not "
@@ -122,6 +125,20 @@ def writable(column: NDArray[Any], *, unique: bool = False) -> NDArray[Any]:
         )
     return texts
 
+
+def codes_of(column: NDArray[np.str_]) -> NDArray[np.uint32]:
+    """Return the characters of texts, uint32[n, width]; zeros follow shorter ones."""
+    native = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+    return native.view(np.uint32).reshape(len(column), -1)
+
+
+PART = 1 << 16
+"""Texts that are looked at together."""
+
+SURROGATES = 0xD800 >> 11
+"""Upper bits of characters that UTF-8 does not have."""
+
+LONE = "some names are not valid Unicode text (lone surrogates); rename those vertices"
 
 SAMPLE = 1000
 """Lines below the first that decide whether it is a header."""

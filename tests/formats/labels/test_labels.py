@@ -3,6 +3,8 @@ import gzip
 import io
 import json
 import os
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -194,6 +196,24 @@ def test_digits(rows):
     right = np.array([r[1] for r in rows], np.uint64)
     expected = "".join(f"{b};{a}\n" for a, b in rows)
     assert digits((right, left), (b";", b"\n")).decode() == expected
+
+
+TRICKY = st.text("aZ_09\",\n\r\t #'-éΩ漢😀٣", max_size=5)
+
+
+@settings(deadline=None)
+@given(st.lists(TRICKY, max_size=12))
+def test_texts_of_a_fixed_width_are_written_as_objects_are(texts):
+    fixed = np.array(texts, np.str_)
+    written = []
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix in (".csv", ".tsv", ".json", ".parquet"):
+            for column in (fixed, fixed.astype(object)):
+                path = Path(folder, f"x{suffix}")
+                table = {"vertex": column, "community": np.arange(len(fixed))}
+                module.write_table(path, table, {}, force=True)
+                written.append(path.read_bytes())
+            assert written.pop() == written.pop()
 
 
 def test_overwriting_takes_force(tmp_path, suffix):
