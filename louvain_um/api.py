@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from louvain_um.gpu.runtime.device import (
     device_of,
     is_several,
     library,
+    load_early,
     refuse_high_degrees,
 )
 from louvain_um.graph.graph import Graph
@@ -279,6 +281,8 @@ def _run(
         there = graph_for(clustered, graph)
         return detect_on_cluster(clustered, there, options, observer)
     options = replace(options, memory=find_policy(options.memory))
+    if "louvain_um.gpu.engine" not in sys.modules:
+        load_early(options)
     if is_several(options.device):
         from louvain_um.distributed.devices import detect_on_devices
         from louvain_um.gpu.graph import DeviceGraph

@@ -11,7 +11,6 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime import compile_cache
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
-from louvain_um.gpu.runtime.kernel_list import together
 from tests.gpu_host.compiled_units import UNITS
 
 HERE: Final = Path(__file__).parent
@@ -35,7 +34,7 @@ def gpu(request):
 
 def compile_once(target):
     """Let one of several processes compile all kernels, on all cores, and the others wait."""
-    jobs = [(source, together(source, types), target) for source, types in UNITS]
+    jobs = [(*unit, target) for unit in UNITS]
     with open(Path(tempfile.gettempdir()) / "louvain-um-compile.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         missing = [job for job in jobs if not compile_cache.image_file(*job).exists()]

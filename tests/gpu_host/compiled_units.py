@@ -27,11 +27,12 @@ from tests.gpu_evidence import EVIDENCE
 ARCHITECTURES: Final = (75, 80, 90, 100)
 
 UNITS: Final = [
-    (source, types)
+    (source, names)
     for source in sorted(kernel_list.CATALOGUE)
     for types in kernel_list.types_of(source)
+    for names in kernel_list.units(kernel_list.together(source, types))
 ]
-"""Source and types: the kernels that are compiled together, and cached as one image."""
+"""Source and C++ names: the kernels that are compiled together, and cached as one image."""
 
 NOTES: Final = Path(__file__).with_name("compiled.txt")
 
@@ -39,17 +40,15 @@ NOTES: Final = Path(__file__).with_name("compiled.txt")
 def note(source, architecture):
     """Return a line for what compiling all units of a source would make."""
     target, total = compile_cache.target(architecture), hashlib.sha256()
-    for name, types in UNITS:
+    for name, names in UNITS:
         if name == source:
-            names = kernel_list.together(source, types)
             total.update(compile_cache.digest(source, names, target, compile_cache.FOLDER).encode())
     return f"{source} {architecture} {total.hexdigest()[:40]}"
 
 
 def compile_unit(job):
-    """Compile the kernels of a source with these types, unless their image is cached."""
-    source, types, architecture = job
-    names = kernel_list.together(source, types)
+    """Compile some kernels of a source, unless their image is cached."""
+    source, names, architecture = job
     image = compile_cache.cached_image(source, names, compile_cache.target(architecture))
     assert image.code.startswith(b"\x7fELF")
     assert sorted(image.names) == sorted(names)
@@ -65,7 +64,7 @@ def main():
     until = time.monotonic() + parser.parse_args().seconds
     known = noted()
     notes = {(s, a): note(s, a) for s in kernel_list.CATALOGUE for a in ARCHITECTURES}
-    jobs = [(s, t, a) for s, t in UNITS for a in ARCHITECTURES if notes[s, a] not in known]
+    jobs = [(s, names, a) for s, names in UNITS for a in ARCHITECTURES if notes[s, a] not in known]
     jobs.sort(key=lambda job: hashlib.sha256(repr(job).encode()).digest())  # a bit of everything
     print(f"{len(jobs)} of {len(UNITS) * len(ARCHITECTURES)} images to compile", file=sys.stderr)
 

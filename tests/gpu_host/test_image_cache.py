@@ -1,17 +1,20 @@
 """Compiled kernels on disk: found again, never trusted blindly, never the reason for a failure."""
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from louvain_um.cli.commands import warmup
 from louvain_um.core import private_files
 from louvain_um.errors import DeviceUnavailableError, GraphWarning
-from louvain_um.gpu.runtime import compile_cache, device, nvrtc
+from louvain_um.gpu.runtime import compile, compile_cache, device, kernel_list, nvrtc
+from louvain_um.options import Options
 
 IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
 
@@ -118,6 +121,32 @@ def test_images_that_come_with_the_package_are_not_compiled(folder, monkeypatch,
     assert compile_cache.known_image(*unit) is None
 
 
+def test_what_is_expected_is_compiled_once_in_the_background(folder, monkeypatch):
+    compiled, one_at_a_time = [], threading.Semaphore(0)
+    build = compile_cache.build
+
+    def counted(source, names, *rest):
+        one_at_a_time.acquire()
+        compiled.append(names)
+        return build(source, ["k"], *rest)
+
+    monkeypatch.setattr(compile_cache, "build", counted)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    kernels = compile.Kernels(folder, lambda source, types: [types])
+    kernels.expect([("one", "wanted"), ("one", "in vain")], 75)
+    events = []
+
+    def observer(event):
+        events.append(event.kind)
+        one_at_a_time.release(2)
+
+    wanted = [("one", ("wanted",)), ("one", ("late",))]
+    images = kernels.images(wanted, compile_cache.target(75), observer)
+    assert [image.code[:4] for image in images] == [b"\x7fELF"] * 2
+    assert sorted(compiled) == [("late",), ("wanted",)]
+    assert events == ["start", "end"]
+
+
 def test_the_cpu_is_always_there():
     choice = device.pick("cpu")
     assert (str(choice), choice.index) == ("cpu", -1)
@@ -203,8 +232,30 @@ def test_a_context_starts_in_the_background_and_failures_are_left_to_later(monke
     driver.cuDevicePrimaryCtxRetain = retain
     monkeypatch.setattr(ctypes, "CDLL", lambda name: driver)
     for asked in ("cpu", "cuda:x", "cuda:1", "auto"):
-        device.start_early(asked)
+        device.start_early(SimpleNamespace(device=asked))
     assert not retained
     released.set()
     device.all_begun()
     assert sorted(retained) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "units"),
+    [
+        (Options(device="cuda:1"), kernel_list.usual("louvain")),
+        (Options(method="leiden"), kernel_list.usual("leiden")),
+        (Options(objective="signed"), None),
+        (Options(device="cuda:0,1"), None),
+        (Options(device="cpu"), None),
+    ],
+)
+def test_kernels_that_most_runs_take_are_expected(monkeypatch, options, units):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver((9, 0), (8, 6)))
+    expected = []
+    monkeypatch.setattr(compile.kernels, "expect", lambda *given: expected.append(given))
+    device.start_early(options)
+    device.all_begun()
+    capability = 86 if options.device == "cuda:1" else 90
+    assert expected == ([] if units is None else [(units, capability)])
+    for source, types in units or ():
+        assert kernel_list.together(source, types)

@@ -223,7 +223,7 @@ def detect(
     options = with_constraints(options, initial, fixed)
     if clustered.cluster is None:
         reading.suited_to(options.objective).check(graph)
-        start_early(device)  # which any later error waits for
+        start_early(options)  # which any later error waits for
     from louvain_um.cli.progress import progress_reporter, timed
     from louvain_um.core import parallel
     from louvain_um.results.communities import Communities

@@ -122,9 +122,10 @@ def images(architecture: int | None, into: Path | None) -> list[Callable[[], obj
         architecture = 10 * major + minor
     target = compile_cache.target(architecture)
     units = [
-        (source, kernel_list.together(source, types), target)
+        (source, names, target)
         for source in kernel_list.CATALOGUE
         for types in kernel_list.types_of(source)
+        for names in kernel_list.units(kernel_list.together(source, types))
     ]
     if into is None:
         return [partial(compile_cache.cached_image, *unit) for unit in units]

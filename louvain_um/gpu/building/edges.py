@@ -18,6 +18,7 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, Numbered
 from louvain_um.formats.objects import BUILDS_THERE
 from louvain_um.gpu.graph import ARRAYS, DeviceGraph, FetchedGraph
+from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import (
     all_begun,
     capabilities,
@@ -81,6 +82,9 @@ def rows_made_on(options: Options) -> Iterator[None]:
     try:
         with rows_made_by(compress):
             yield
+    except BaseException:
+        kernels.drop_expected()
+        raise
     finally:
         NUMBER_SPARSE.reset(sparse)
         BUILDS_THERE.reset(objects)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,6 +21,15 @@ DEFAULT_SHARED: Final = 48 << 10
 
 MAX_DYNAMIC_SHARED: Final = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+
+
+Job = tuple[str, tuple[str, ...], str, Path]
+"""Source, C++ names, NVRTC's option for a device, and folder: what `cached_image` takes."""
+
+
+def _image(job: Job) -> Image:
+    """Return an image, compiling it if it is not known."""
+    return known_image(*job) or cached_image(*job)
 
 
 class Kernel:
@@ -57,6 +67,7 @@ class Kernels:
         self.together = together
         self.loaded: dict[tuple[int, str, str], Kernel] = {}
         self.resident: dict[tuple[int, str, int, int], int] = {}
+        self.expected: dict[Job, Future[Image]] = {}
         self.lock = threading.Lock()
 
     def get(self, source: str, kernel: str, types: str = "", observer: Observer = ignore) -> Kernel:
@@ -94,14 +105,30 @@ class Kernels:
             wanted = [
                 (source, names)
                 for source, types in dict.fromkeys(units)
-                if (names := tuple(self.together(source, types)))
-                and (device.id, source, names[0]) not in self.loaded
+                for names in kernel_list.units(self.together(source, types))
+                if (device.id, source, names[0]) not in self.loaded
             ]
             if wanted:
                 architecture = target(int(device.compute_capability))
                 images = self.images(wanted, architecture, observer)
                 for (source, _), image in zip(wanted, images, strict=True):
                     self.load(device.id, source, image)
+
+    def expect(self, units: Iterable[tuple[str, str]], capability: int) -> None:
+        """Begin to read or compile images in the background that `prepare` may want soon."""
+        architecture = target(capability)
+        jobs = [
+            (source, names, architecture, self.folder)
+            for source, types in units
+            for names in kernel_list.units(self.together(source, types))
+        ]
+        pool = ThreadPoolExecutor(os.cpu_count(), "louvain-um-kernels")
+        self.expected |= {job: pool.submit(_image, job) for job in jobs}
+
+    def drop_expected(self) -> None:
+        """Compile nothing in the background that has not begun."""
+        for image in list(self.expected.values()):
+            image.cancel()
 
     def resident_blocks(self, kernel: Kernel, threads: int, shared: int = 0) -> int:
         """Return how many blocks the current device holds at once: the largest grid."""
@@ -124,22 +151,22 @@ class Kernels:
     ) -> list[Image]:
         """Return images of some units, compiling those that are not known."""
         jobs = [(source, names, architecture, self.folder) for source, names in wanted]
-        images = [known_image(*job) for job in jobs]
-        missing = [i for i, image in enumerate(images) if image is None]
-        if missing:
-            from concurrent.futures import ThreadPoolExecutor
-
+        self.drop_expected()
+        expected = {job: self.expected.pop(job, None) for job in jobs}
+        begun = {job: image for job, image in expected.items() if image and not image.cancelled()}
+        images = {job: known_image(*job) for job in jobs if job not in begun}
+        missing = [job for job, image in images.items() if image is None]
+        if missing or not all(image.done() for image in begun.values()):
             observer(Event(kind="start", phase="compile"))
             # NVRTC releases the GIL, so that threads compile side by side.
-            pool = ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1))
+            pool = ThreadPoolExecutor(max(1, min(len(missing), os.cpu_count() or 1)))
             try:
-                made = pool.map(lambda i: cached_image(*jobs[i]), missing)
-                for i, image in zip(missing, made, strict=True):
-                    images[i] = image
+                begun |= {job: pool.submit(_image, job) for job in missing}
+                wait(begun.values())
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for them
             observer(Event(kind="end", phase="compile"))
-        return [image for image in images if image is not None]
+        return [images.get(job) or begun[job].result() for job in jobs]
 
     def load(self, device: int, source: str, image: Image) -> None:
         """Load an image on the current device."""

@@ -21,6 +21,7 @@ from louvain_um.errors import (
 )
 
 if TYPE_CHECKING:
+    from louvain_um.options import Options
     from louvain_um.placement.detection_plan import Plan
 
 OLDEST: Final = (7, 5)
@@ -114,17 +115,38 @@ def usable(index: int | None) -> int:
     return index
 
 
-def start_early(device: str) -> None:
-    """Start the driver and a device's context in the background, while Python has other work."""
-    if device != "cpu" and library() is not None:
-        in_background(_start, device)
+def start_early(options: Options) -> None:
+    """Start a device's context and load kernels in the background, while Python has other work."""
+    load_early(options)
+    if options.device != "cpu" and library() is not None:
+        in_background(_start, options.device)
+
+
+def load_early(options: Options) -> None:
+    """Begin in the background to load kernels, or to compile them, before a run can name them."""
+    if options.device != "cpu" and library() is not None:
+        in_background(_load_kernels, options)
+
+
+def _load_kernels(options: Options) -> None:
+    """Expect the kernels that most runs with these options take."""
+    if options.objective == "modularity" and not is_several(options.device):
+        from louvain_um.gpu.runtime import compile, kernel_list
+
+        major, minor = capabilities()[_index(options.device)]
+        compile.kernels.expect(kernel_list.usual(options.method), 10 * major + minor)
 
 
 def _start(device: str) -> None:
     """Retain the primary context, which CuPy shares; through ctypes others can import meanwhile."""
     capabilities()
-    index, context = int(first_of(device).partition(":")[2] or 0), ctypes.c_void_p()
-    library().cuDevicePrimaryCtxRetain(ctypes.byref(context), index)
+    context = ctypes.c_void_p()
+    library().cuDevicePrimaryCtxRetain(ctypes.byref(context), _index(device))
+
+
+def _index(device: str) -> int:
+    """Return the number of the first device that an option names, 0 if it has none."""
+    return int(first_of(device).partition(":")[2] or 0)
 
 
 def in_background(step: Callable[..., object], *args: Any) -> None:

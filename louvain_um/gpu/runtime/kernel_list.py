@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -226,8 +226,12 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
 )
 """Source (without .cu) → kernel → template arguments.
 
-Kernels of one source with the same arguments are compiled together, on the first use of one.
+Kernels of one source with the same arguments are compiled on the first use of one: those that take
+long by themselves, the others together.
 """
+
+ALONE: Final = ("aggregate_small", "sum_arcs")
+"""Kernels that take long to compile and have others beside them."""
 
 
 def expression(kernel: str, types: str) -> str:
@@ -239,6 +243,24 @@ def together(source: str, types: str) -> tuple[str, ...]:
     """Return the C++ names of all of a source's kernels with these template arguments."""
     kernels = CATALOGUE[source]
     return tuple(expression(k, types) for k, known in kernels.items() if types in known)
+
+
+def units(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return C++ names of kernels of a source in the groups that are compiled at a time."""
+    alone = [name for name in names if name.partition("<")[0] in ALONE]
+    rest = tuple(name for name in names if name not in alone)
+    return [each for each in (rest, *((name,) for name in alone)) if each]
+
+
+def usual(method: str) -> list[tuple[str, str]]:
+    """Return source and types of what a run takes that reads a graph without weights, as most do.
+
+    What takes longest to compile comes first.
+    """
+    sources = ("move", "refine", "aggregate") if method == "leiden" else ("move", "aggregate")
+    types = SHORT_WEIGHTS[0], INPUT32[0], INPUT32[1]
+    templates = [(source, each) for source in (*sources, "relabel") for each in types]
+    return [*templates, ("relabel", ""), ("build", "")]
 
 
 def types_of(source: str) -> tuple[str, ...]:
