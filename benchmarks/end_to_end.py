@@ -13,9 +13,10 @@ there are arcs. `--commands` also times whole commands. On Linux, `peak` is the 
 host that a warm call takes, relative to the graph's arrays.
 
 The part `fresh` times the first calls on a GPU with empty caches of kernels, in a process that runs
-Louvain, Leiden and Louvain of a CSV file, in this order: as installed, with CUDA kernels that the
-package holds, and after `louvain-um warmup`. `more` is relative to a second process with the same
-caches. The part that is not measured stays in the record.
+Louvain, Leiden and Louvain of a CSV file, in this order: as installed, after `louvain-um warmup`,
+and with CUDA kernels that a wheel, which it builds and installs, has for this GPU (that takes
+setuptools). `more` is relative to a second process with the same caches. The part that is not
+measured stays in the record.
 """
 
 from __future__ import annotations
@@ -129,8 +130,9 @@ def fresh(files: dict[str, Path]) -> Iterator[dict[str, Any]]:
         return os.environ | paths | {"PYTHONPATH": str(root)}
 
     def calls(name: str, env: dict[str, str]) -> dict[str, Any]:
+        options = {"env": env, "cwd": folder}  # where no other package is found first
         first, again = (
-            json.loads(subprocess.run(program, env=env, check=True, capture_output=True).stdout)
+            json.loads(subprocess.run(program, **options, check=True, capture_output=True).stdout)
             for _ in range(2)
         )
         more = [round(a - b, 3) for a, b in zip(first, again, strict=True)]
@@ -140,12 +142,21 @@ def fresh(files: dict[str, Path]) -> Iterator[dict[str, Any]]:
     env = environment("warmed")
     spent = seconds(lambda: run(["warmup", "--quiet"], env))
     yield {**calls("after warmup", env), "warmup": spent}
-    package = folder / "package" / "louvain_um"
-    shutil.copytree(Path(lu.__file__).parent, package)
+    yield calls("with CUDA kernels", environment("shipped", installed(folder, env)))
+
+
+def installed(folder: Path, env: Mapping[str, str]) -> Path:
+    """Return where a wheel with CUDA kernels for this GPU is installed, which is built for it."""
+    source, target = folder / "source", folder / "installed"
+    ignored = shutil.ignore_patterns(".*", "tests", "docs", "results")
+    shutil.copytree(HERE.parent, source, symlinks=True, ignore=ignored)
     major, minor = capabilities()[0]
-    shipped = package / "gpu" / "images"
-    run(["warmup", "--architecture", f"{major}{minor}", "--into", str(shipped)], env)
-    yield calls("with CUDA kernels", environment("shipped", package.parent))
+    images = source / "louvain_um" / "gpu" / "images"
+    run(["warmup", "--architecture", f"{major}{minor}", "--into", str(images)], env)
+    options = ["--no-deps", "--no-index", "--no-build-isolation", "--target", str(target)]
+    words = [sys.executable, "-m", "pip", "install", "--quiet", *options, str(source)]
+    subprocess.run(words, check=True)
+    return target
 
 
 def measure(

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import threading
+import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from louvain_um.errors import DeviceUnavailableError, GraphWarning
 from louvain_um.gpu.runtime import compile, compile_cache, device, kernel_list, nvrtc
 from louvain_um.options import Options
 
+ROOT = Path(__file__).parents[2]
 IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
 
 
@@ -119,6 +122,13 @@ def test_images_that_come_with_the_package_are_not_compiled(folder, monkeypatch,
     assert compile_cache.known_image(*unit) == first
     compile_cache.shipped_file(*unit).write_bytes(b"damaged")
     assert compile_cache.known_image(*unit) is None
+
+
+def test_wheels_hold_images():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["*"]
+    within = compile_cache.SHIPPED.relative_to(compile_cache.FOLDER) / "one.image"
+    assert any(fnmatch(str(within), pattern) for pattern in patterns if "/" in pattern)
 
 
 def test_what_is_expected_is_compiled_once_in_the_background(folder, monkeypatch):
