@@ -220,16 +220,28 @@ def largest(result: Communities, most: int, top: int) -> list[list[str]]:
     from louvain_um.results.display import listable
 
     chosen = np.flatnonzero(result.labels < top)
-    degrees = np.zeros(len(chosen)) if result.graph is None else result.graph.degrees[chosen]
-    order = np.lexsort((chosen, -degrees, result.labels[chosen]))
-    chosen = chosen[order]
+    labels = result.labels[chosen].astype(np.min_scalar_type(top))  # short ones are sorted sooner
+    chosen = chosen[np.argsort(labels, kind="stable")]
+    degrees = None if result.graph is None else result.graph.degrees
     bounds = np.cumsum(result.sizes[: min(top, result.n_communities)])[:-1]
     listed = []
     for vertices in np.split(chosen, bounds) if len(chosen) else []:
-        shown = vertices[:most]
-        names = shown if result.names is None else result.names[shown]
+        shown = vertices if degrees is None else _of_high_degree(vertices, degrees[vertices], most)
+        names = shown[:most] if result.names is None else result.names[shown[:most]]
         listed.append([printable(name) for name in listable(names)])
     return listed
+
+
+def _of_high_degree(vertices: Any, degrees: Any, most: int) -> Any:
+    """Return up to `most` of ascending vertices, by descending degree and then by number."""
+    import numpy as np
+
+    if len(vertices) > most:
+        least = np.partition(degrees, -most)[-most]
+        above, equal = np.flatnonzero(degrees > least), np.flatnonzero(degrees == least)
+        kept = np.sort(np.concatenate([above, equal[: most - len(above)]]))
+        vertices, degrees = vertices[kept], degrees[kept]
+    return vertices[np.argsort(-degrees, kind="stable")]
 
 
 def listing(members: list[str], size: int, room: int) -> str:

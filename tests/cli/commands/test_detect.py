@@ -7,7 +7,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import louvain_um as lu
+from louvain_um.cli import terminal
 from louvain_um.core import parallel
+from louvain_um.results.communities import Communities
 
 PINNED = {
     "schema": int,
@@ -81,6 +84,21 @@ def test_table_names_members(run, two_triangles):
     assert "ann, bob, cid" in done.out
     assert "dan, eve, fay" in done.out
     assert "peak MiB" not in done.out
+
+
+def test_members_are_listed_by_degree_and_number():
+    rng = np.random.default_rng(1)
+    graph = lu.Graph.from_edges(
+        rng.integers(0, 500, 900), rng.integers(0, 500, 900), n_vertices=500
+    )
+    found = Communities.of(graph, rng.integers(0, 3, 500))
+    for most in (1, 40, 1000):
+        listed = terminal.largest(found, most, 2)
+        for number, names in enumerate(listed):
+            members = np.flatnonzero(found.labels == number).tolist()
+            members.sort(key=lambda v: (-int(graph.degrees[v]), v))
+            assert names == [str(v) for v in members[:most]]
+        assert len(listed) == 2
 
 
 def test_quiet_prints_the_result_alone(run, tmp_path):
