@@ -259,6 +259,8 @@ def run(
     clustered: ClusterRun | None = None,
 ) -> Communities:
     """Detect communities with the options and the device of `options`, or on a cluster."""
+    if "louvain_um.gpu.engine" not in sys.modules and (clustered is None or not clustered.cluster):
+        load_early(options)
     from louvain_um.core.threads import given_threads
 
     if options.initial is not None and not isinstance(graph, Graph):
@@ -281,8 +283,6 @@ def _run(
         there = graph_for(clustered, graph)
         return detect_on_cluster(clustered, there, options, observer)
     options = replace(options, memory=find_policy(options.memory))
-    if "louvain_um.gpu.engine" not in sys.modules:
-        load_early(options)
     if is_several(options.device):
         from louvain_um.distributed.devices import detect_on_devices
         from louvain_um.gpu.graph import DeviceGraph

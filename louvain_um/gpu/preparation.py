@@ -26,6 +26,7 @@ from louvain_um.gpu.memory.run_plan import check_host_room, plan_run, without_gr
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.move.extended import load_masses
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
+from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_WEIGHTS16
 from louvain_um.graph.graph import Graph
@@ -95,7 +96,8 @@ def prepare_run(
         )
     pages = plan.pages is not None
     types, coarse = kernel_types(graph, LIMITS.small, extended=extended, pages=pages)
-    load_kernels(problem, options, observer, compact or types, *coarse)
+    large = graph.n_arcs > LIMITS.small
+    load_kernels(problem, options, observer, compact or types, *coarse, large=large)
     held = graph if isinstance(graph, DeviceGraph) and unchanged else None
     layout = without_graph(plan) if held else plan.layout
     if planned.peer is None:
@@ -153,16 +155,17 @@ def plan_of(
     return Planned(plan=plan, shape=shape, peer=None)
 
 
-def load_kernels(problem: Problem, options: Options, observer: Observer, *types: str) -> None:
-    """Load the kernels for levels of these types, compiling them if needed."""
-    sources = ["move", "aggregate", "relabel"]
-    if options.method == "leiden":
-        sources.append("refine")
+def load_kernels(
+    problem: Problem, options: Options, observer: Observer, *types: str, large: bool = False
+) -> None:
+    """Load the kernels for levels of these types; of the first, what a `large` one takes."""
+    sources = kernel_list.SOURCES[options.method]
     units = [(source, each) for source in sources for each in dict.fromkeys(types)]
     if problem.extended:
         moving = ("move", "refine")
         units = [(s, f"{each}, Extended" if s in moving else each) for s, each in units]
-    kernels.prepare([*units, ("relabel", "")], observer)
+    later = kernel_list.unneeded(types[0]) if large and types[0] not in types[1:] else ()
+    kernels.prepare([*units, ("relabel", "")], observer, later=later)
 
 
 def kernel_types(

@@ -11,7 +11,7 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime import compile_cache
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
-from tests.gpu_host.compiled_units import UNITS
+from tests.gpu_host.compiled_units import UNITS, images
 
 HERE: Final = Path(__file__).parent
 
@@ -34,7 +34,7 @@ def gpu(request):
 
 def compile_once(target):
     """Let one of several processes compile all kernels, on all cores, and the others wait."""
-    jobs = [(*unit, target) for unit in UNITS]
+    jobs = [(source, names, target) for source, types in UNITS for names in images(source, types)]
     with open(Path(tempfile.gettempdir()) / "louvain-um-compile.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         missing = [job for job in jobs if not compile_cache.image_file(*job).exists()]

@@ -27,22 +27,28 @@ from tests.gpu_evidence import EVIDENCE
 ARCHITECTURES: Final = (75, 80, 90, 100)
 
 UNITS: Final = [
-    (source, names)
+    (source, types)
     for source in sorted(kernel_list.CATALOGUE)
     for types in kernel_list.types_of(source)
-    for names in kernel_list.units(kernel_list.together(source, types))
 ]
-"""Source and C++ names: the kernels that are compiled together, and cached as one image."""
+"""Source and types of all kernels."""
 
 NOTES: Final = Path(__file__).with_name("compiled.txt")
+
+
+def images(source, types):
+    """Return the C++ names of kernels by what is compiled at a time, and cached as one image."""
+    return kernel_list.units(kernel_list.together(source, types))
 
 
 def note(source, architecture):
     """Return a line for what compiling all units of a source would make."""
     target, total = compile_cache.target(architecture), hashlib.sha256()
-    for name, names in UNITS:
+    for name, types in UNITS:
         if name == source:
-            total.update(compile_cache.digest(source, names, target, compile_cache.FOLDER).encode())
+            for names in images(source, types):
+                made = compile_cache.digest(source, names, target, compile_cache.FOLDER)
+                total.update(made.encode())
     return f"{source} {architecture} {total.hexdigest()[:40]}"
 
 
@@ -64,9 +70,10 @@ def main():
     until = time.monotonic() + parser.parse_args().seconds
     known = noted()
     notes = {(s, a): note(s, a) for s in kernel_list.CATALOGUE for a in ARCHITECTURES}
-    jobs = [(s, names, a) for s, names in UNITS for a in ARCHITECTURES if notes[s, a] not in known]
+    units = [(source, names) for source, types in UNITS for names in images(source, types)]
+    jobs = [(s, names, a) for s, names in units for a in ARCHITECTURES if notes[s, a] not in known]
     jobs.sort(key=lambda job: hashlib.sha256(repr(job).encode()).digest())  # a bit of everything
-    print(f"{len(jobs)} of {len(UNITS) * len(ARCHITECTURES)} images to compile", file=sys.stderr)
+    print(f"{len(jobs)} of {len(units) * len(ARCHITECTURES)} images to compile", file=sys.stderr)
 
     def compile_in_time(job):
         if time.monotonic() < until:

@@ -143,7 +143,7 @@ def test_what_is_expected_is_compiled_once_in_the_background(folder, monkeypatch
     monkeypatch.setattr(compile_cache, "build", counted)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     kernels = compile.Kernels(folder, lambda source, types: [types])
-    kernels.expect([("one", "wanted"), ("one", "in vain")], 75)
+    kernels.expect([("one", ("wanted",)), ("one", ("in vain",))], 75)
     events = []
 
     def observer(event):
@@ -267,5 +267,9 @@ def test_kernels_that_most_runs_take_are_expected(monkeypatch, options, units):
     device.all_begun()
     capability = 86 if options.device == "cuda:1" else 90
     assert expected == ([] if units is None else [(units, capability)])
-    for source, types in units or ():
-        assert kernel_list.together(source, types)
+    known = {
+        (source, name)
+        for source in kernel_list.CATALOGUE
+        for name in kernel_list.everything(source)
+    }
+    assert all((source, name) in known for source, names in units or () for name in names)

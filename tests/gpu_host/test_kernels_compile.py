@@ -108,8 +108,19 @@ def test_what_the_compiler_refuses_is_one_line(function, message):
 
 def test_units_cover_every_kernel():
     for source in kernel_list.CATALOGUE:
-        compiled = [name for unit, names in UNITS if unit == source for name in names]
+        compiled = [
+            name
+            for unit, types in UNITS
+            if unit == source
+            for name in kernel_list.together(source, types)
+        ]
         assert sorted(compiled) == sorted(kernel_list.everything(source))
+
+
+def test_what_a_large_level_leaves_out_is_an_image_of_its_own():
+    for types in kernel_list.types_of("aggregate"):
+        known = kernel_list.units(kernel_list.together("aggregate", types))
+        assert kernel_list.unneeded(types) in known
 
 
 def test_a_note_is_of_all_that_is_compiled(monkeypatch):

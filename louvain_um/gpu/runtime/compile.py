@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -96,8 +96,14 @@ class Kernels:
                 loaded = self.loaded[device.id, name, expression]
         return loaded
 
-    def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:
-        """Load all kernels of some (source, template arguments) on the current device."""
+    def prepare(
+        self,
+        units: Iterable[tuple[str, str]],
+        observer: Observer = ignore,
+        *,
+        later: Container[str] = (),
+    ) -> None:
+        """Load kernels of some (source, template arguments): all but those that `later` names."""
         from cupy.cuda import Device
 
         device = Device()
@@ -106,7 +112,7 @@ class Kernels:
                 (source, names)
                 for source, types in dict.fromkeys(units)
                 for names in kernel_list.units(self.together(source, types))
-                if (device.id, source, names[0]) not in self.loaded
+                if names[0] not in later and (device.id, source, names[0]) not in self.loaded
             ]
             if wanted:
                 architecture = target(int(device.compute_capability))
@@ -114,14 +120,10 @@ class Kernels:
                 for (source, _), image in zip(wanted, images, strict=True):
                     self.load(device.id, source, image)
 
-    def expect(self, units: Iterable[tuple[str, str]], capability: int) -> None:
+    def expect(self, units: Iterable[tuple[str, tuple[str, ...]]], capability: int) -> None:
         """Begin to read or compile images in the background that `prepare` may want soon."""
         architecture = target(capability)
-        jobs = [
-            (source, names, architecture, self.folder)
-            for source, types in units
-            for names in kernel_list.units(self.together(source, types))
-        ]
+        jobs = [(source, names, architecture, self.folder) for source, names in units]
         pool = ThreadPoolExecutor(os.cpu_count(), "louvain-um-kernels")
         self.expected |= {job: pool.submit(_image, job) for job in jobs}
 
@@ -212,13 +214,19 @@ class EngineKernels(Kernels):
         others = _substitute.get()
         return (others or super()).written(source, expression, front)  # type: ignore[union-attr]
 
-    def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:
-        """Load all kernels of some (source, template arguments) on the current device."""
+    def prepare(
+        self,
+        units: Iterable[tuple[str, str]],
+        observer: Observer = ignore,
+        *,
+        later: Container[str] = (),
+    ) -> None:
+        """Load kernels of some (source, template arguments): all but those that `later` names."""
         others = _substitute.get()
         if others is not None:
             others.prepare(units, observer)
         else:
-            super().prepare(units, observer)
+            super().prepare(units, observer, later=later)
 
     def resident_blocks(self, kernel: Kernel, threads: int, shared: int = 0) -> int:
         """Return how many blocks the current device holds at once: the largest grid."""

@@ -234,6 +234,13 @@ ALONE: Final = ("aggregate_small", "sum_arcs")
 """Kernels that take long to compile and have others beside them."""
 
 
+SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"louvain": ("move", "aggregate"), "leiden": ("move", "refine", "aggregate", "relabel")}
+)
+"""What the levels of a method take, from what takes longest to compile; Louvain needs the sums of
+`relabel` where it starts in given communities only."""
+
+
 def expression(kernel: str, types: str) -> str:
     """Return the C++ name of an instantiation."""
     return f"{kernel}<{types}>" if types else kernel
@@ -252,15 +259,26 @@ def units(names: Sequence[str]) -> list[tuple[str, ...]]:
     return [each for each in (rest, *((name,) for name in alone)) if each]
 
 
-def usual(method: str) -> list[tuple[str, str]]:
-    """Return source and types of what a run takes that reads a graph without weights, as most do.
+def usual(method: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what a run takes that reads a graph without weights, as most do: source and C++ names.
 
     What takes longest to compile comes first.
     """
-    sources = ("move", "refine", "aggregate") if method == "leiden" else ("move", "aggregate")
     types = SHORT_WEIGHTS[0], INPUT32[0], INPUT32[1]
-    templates = [(source, each) for source in (*sources, "relabel") for each in types]
-    return [*templates, ("relabel", ""), ("build", "")]
+    templates = [(source, each) for source in SOURCES[method] for each in types]
+    listed = [*templates, ("relabel", ""), ("build", "")]
+    later = unneeded(types[1])
+    return [
+        (source, names)
+        for source, each in listed
+        for names in units(together(source, each))
+        if names[0] not in later
+    ]
+
+
+def unneeded(types: str) -> tuple[str, ...]:
+    """Return the C++ names of what no level with many arcs takes."""
+    return (expression("aggregate_small", types),)
 
 
 def types_of(source: str) -> tuple[str, ...]:
