@@ -63,8 +63,8 @@ def from_anndata(data: Any, options: ReadOptions) -> Graph:
                 matrix, note = united(matrix)
                 notes.append(note)
         graph = from_sparse(matrix, options, named, notes)
-    cells = getattr(data, "obs", ())  # a file's are not read
-    return attributed(graph, Columns(cells) if len(cells) and len(cells.columns) else None)
+    obs: Any = getattr(data, "obs", None)  # which is not read from a file
+    return attributed(graph, None if obs is None or obs.empty else Columns(obs))
 
 
 def check_cells(data: Any, key: object) -> None:
