@@ -287,8 +287,9 @@ def _run(
         from louvain_um.distributed.devices import detect_on_devices
         from louvain_um.gpu.graph import DeviceGraph
 
-        given = graph if isinstance(graph, DeviceGraph) else host_graph(graph)
-        return detect_on_devices(given, options, observer)
+        if isinstance(graph, DeviceGraph):
+            return replace(detect_on_devices(graph, options, observer), graph=graph.as_graph())
+        return detect_on_devices(host_graph(graph), options, observer)
     graph = graph_there(graph, options)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
