@@ -230,6 +230,9 @@ def parts_of(
     graph: Graph, labels: NDArray[np.uint32], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the number of connected components of each community."""
+    there = graph.counts_there(labels, parts=True)
+    if there is not None:
+        return there[-1]
     parts = sizes.copy()
     parent, members = np.arange(len(labels), dtype=np.uint32), np.zeros(len(labels), np.uint32)
     largest = np.zeros(len(parts), np.uint32)

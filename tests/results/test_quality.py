@@ -235,3 +235,9 @@ def test_parts_of_communities_are_those_of_any_number_of_threads(threads, monkey
     monkeypatch.setattr(parallel, "PIECE", 1)
     monkeypatch.setattr(parallel, "default_threads", lambda: threads)
     assert parts_of(graph, labels, np.bincount(labels)).tolist() == right
+
+
+def test_parts_of_communities_are_counted_where_the_graph_is(monkeypatch):
+    graph, sums = lu.Graph.from_edges([0, 2], [1, 3]), np.array([[2, 2], [2, 2], [2, 2], [3, 1]])
+    monkeypatch.setattr(lu.Graph, "counts_there", lambda self, labels, *, parts: sums)
+    assert parts_of(graph, np.array([0, 0, 1, 1], np.uint32), np.array([2, 2])).tolist() == [3, 1]
