@@ -39,8 +39,14 @@ from louvain_um.results.display import count
 ADDRESS_BYTES: Final = 108
 """Bytes of a local socket's path, with the 0 that ends it."""
 
-PASSED_ON: Final = ("SIGTERM", "SIGHUP")
-"""Signals that the program gets from this one; a terminal sends Ctrl-C to both."""
+PASSED_ON: Final = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+"""Signals that the program gets from this one."""
+
+OF_TERMINALS: Final = ("SIGINT", "SIGQUIT")
+"""Signals that a terminal sends to all processes of a group: the program has got them then."""
+
+LATER: Final = 0.2
+"""Seconds in which a signal reaches all processes of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,27 +156,60 @@ def _refusal(row: object) -> str:
     )
 
 
+class Witness:
+    """A process of the same group, ended by the signals that all of the group get."""
+
+    def __init__(self) -> None:
+        self.process = self._begun()
+
+    def _begun(self) -> subprocess.Popen[bytes] | None:
+        """Start a process that ends with this one at the latest."""
+        with suppress(OSError):
+            waiting = ["sh", "-c", "ulimit -c 0; exec cat"]
+            return subprocess.Popen(waiting, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        return None
+
+    def got(self, number: int) -> bool:
+        """Return whether the group got a signal that has come."""
+        if self.process is None:
+            return False
+        try:
+            ended = self.process.wait(LATER)
+        except subprocess.TimeoutExpired:
+            return False
+        self.close()
+        self.process = self._begun()
+        return ended == -number
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
 @contextmanager
 def passing_on() -> Iterator[list[subprocess.Popen[bytes]]]:
     """Pass signals on to the children listed while the block runs."""
-    children = list[subprocess.Popen[bytes]]()
+    children, witness = list[subprocess.Popen[bytes]](), Witness()
 
     def to_children(number: int, _: FrameType | None) -> None:
+        if signal.Signals(number).name in OF_TERMINALS and witness.got(number):
+            return
         for child in children:
             child.send_signal(number)
 
     before = {}
-    for name in (*PASSED_ON, "SIGINT"):
+    for name in (*PASSED_ON, *OF_TERMINALS):
         number = getattr(signal, name)
         if signal.getsignal(number) is not signal.SIG_IGN:
-            before[number] = signal.signal(
-                number, to_children if name in PASSED_ON else lambda *_: None
-            )
+            before[number] = signal.signal(number, to_children)
     try:
         yield children
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        witness.close()
 
 
 SOURCE: Final = Path(__file__).with_name("inject.c")

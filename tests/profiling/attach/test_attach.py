@@ -450,20 +450,51 @@ def test_records_that_a_program_wrote_over_are_an_error(stand_in, tmp_path):
 
 
 @pytest.mark.system
-def test_a_signal_reaches_the_program(stand_in, tmp_path):
-    path = tmp_path / "s.npz"
+@pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"])
+def test_a_signal_reaches_the_program(stand_in, tmp_path, name):
+    path, number = tmp_path / "s.npz", getattr(signal, name)
     command = [sys.executable, "-m", "louvain_um", "attach", "-q", "-o", str(path), "--"]
     with subprocess.Popen(
         [*command, str(stand_in.program), "wait"],
         env=stand_in.variables | {"TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as running:
         assert running.stdout.readline() == b"ready\n"
-        running.send_signal(signal.SIGTERM)
-        assert running.wait(30) == -signal.SIGTERM
+        running.send_signal(number)
+        assert running.wait(30) == -number
     assert load(path).lifetimes
-    assert os.listdir(tmp_path) == ["s.npz"]
+    assert not {"s.npz"} ^ {name for name in os.listdir(tmp_path) if "core" not in name}
+
+
+COUNTS = """
+import ctypes, signal, time
+cuda, at, got = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), []
+signal.signal(signal.SIGINT, lambda *_: got.append(1))
+cuda.cuInit(0)
+cuda.cuMemAllocManaged(ctypes.byref(at), ctypes.c_size_t(1 << 22), 1)
+print("ready", flush=True)
+while not got:
+    time.sleep(0.05)
+time.sleep(1)
+print(len(got))
+"""
+
+
+@pytest.mark.system
+def test_what_a_terminal_sends_to_a_group_comes_once(stand_in, tmp_path):
+    script = tmp_path / "counts.py"
+    script.write_text(COUNTS)
+    command = [sys.executable, "-m", "louvain_um", "attach", "-q", "-o", str(tmp_path / "s.npz")]
+    with subprocess.Popen(
+        [*command, "--", sys.executable, str(script)], env=stand_in.variables,
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+    ) as running:  # fmt: skip
+        assert running.stdout.readline() == "ready\n"
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.stdout.readline() == "1\n"
+    assert running.returncode == 0
 
 
 @pytest.mark.system
