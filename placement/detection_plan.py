@@ -524,6 +524,7 @@ class Plan:
             "tight": self.low_scratch,
             "packed": self.compact,
             "blocks": self.blocks,
+            "launches": {"before": self.launches_before, "after": self.launches},
             "blocking": self.blocking,
             "paged": dict(self.out_of_core),
             "layout": [

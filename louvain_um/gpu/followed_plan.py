@@ -134,6 +134,7 @@ class FollowedPlan:
             "overflowed": dict(self.memory.overflowed),
             "peer_memory": None if planned.peer is None else f"cuda:{planned.peer}",
             "plan": predicted,
+            "launches": {"before": plan.launches_before, "after": blocks.count if blocks else 1},
             "traffic_bytes": self.traffic,
             "read_in_place": in_place.summary(),
             "touched_bytes": self.memory.ledger.peak_total,

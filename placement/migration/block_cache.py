@@ -163,15 +163,6 @@ class BlockCache:
         return found
 
 
-def cut_rows(offsets: NDArray[np.int64], itemsize: int, nbytes: int) -> NDArray[np.int64]:
-    """Return the first vertex of each block, and the end of the last."""
-    cuts, last, step = [0], len(offsets) - 1, max(1, nbytes // itemsize)
-    while cuts[-1] < last:
-        reached = int(np.searchsorted(offsets, offsets[cuts[-1]] + step, side="right")) - 1
-        cuts.append(min(last, max(reached, cuts[-1] + 1)))
-    return np.array(cuts, np.int64)
-
-
 class Prefetches:
     """Moves ranges of managed memory on a separate stream, concurrently with kernels."""
 

@@ -95,8 +95,9 @@ def launches_for(
     threads : int
         Threads of a block.
     offsets : int[elements + 1], optional
-        Where the rows begin that are the elements. They are cut so that the items of each slice
-        fit the plan's slices of arrays `by_rows`, at multiples of 32 rows.
+        Where the rows begin that are the elements. With a plan they are cut so that the items of
+        each slice fit its slices of arrays `by_rows`, at multiples of 32 rows; else into slices
+        with nearly as many items each, and those that are longer have slices of their own.
 
     Returns
     -------
@@ -127,8 +128,11 @@ def launches_for(
         count = launches(sum(int(at.on_device * size) for at, size in plan.values()), capacity)
     count = max(1, min(count, elements))
     cuts = [elements * number // count for number in range(count + 1)]
-    if offsets is not None and isinstance(plan, ProgramPlan) and count > 1:
-        cuts = _cut_by_items(plan, offsets)
+    if offsets is not None and count > 1:
+        if isinstance(plan, ProgramPlan):
+            cuts = _cut_by_items(plan, offsets)
+        else:
+            cuts = _cut_evenly(offsets, count)
     return tuple(
         Slice(begin, end, max(1, -(-(end - begin) // threads))) for begin, end in pairwise(cuts)
     )
@@ -152,6 +156,16 @@ def _cut_by_items(plan: ProgramPlan, offsets: Any) -> list[int]:
             )  # fmt: skip
         cuts.append(end)
     return cuts
+
+
+def _cut_evenly(offsets: Any, count: int) -> list[int]:
+    """Return where slices of rows begin that have nearly as many items each, and the end."""
+    rows, shares = len(offsets) - 1, np.linspace(0, int(offsets[-1]), count + 1)
+    cuts = np.searchsorted(offsets, shares)
+    wide = np.flatnonzero(np.diff(offsets) > shares[1])
+    cuts[0], cuts[-1] = 0, rows
+    found: list[int] = np.unique(np.concatenate([cuts, wide, wide + 1])).tolist()
+    return found
 
 
 def _positive(**values: int) -> None:

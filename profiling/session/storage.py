@@ -46,7 +46,7 @@ MOST_WORD = 200
 SUMMED = ("bytes", "count", "rows", "duration")
 """Columns of events that views add up."""
 
-MAPPINGS = ("sources", "about_sources", "graph", "timings", "peak_bytes", "terms")
+MAPPINGS = ("sources", "about_sources", "graph", "timings", "peak_bytes", "terms", "launches")
 
 TEXT = (str, NoneType)
 COUNT = (int, NoneType)
@@ -320,7 +320,7 @@ def _check_metadata(about: Mapping[str, Any]) -> None:
     _need(_each(about.get("sources", {}).values(), str), "sources")
     for source in about.get("about_sources", {}).values():
         _check_source(source)
-    for name in ("peak_bytes", "terms", "timings"):
+    for name in ("peak_bytes", "terms", "timings", "launches"):
         _need(all(map(_real, about.get(name, {}).values())), name)
     seconds = about.get("seconds", 0.0)
     _need(_real(seconds) and seconds >= 0, "seconds")

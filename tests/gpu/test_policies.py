@@ -101,6 +101,9 @@ def test_labels_when_blocks_come_and_go(gpu, kind):
         np.testing.assert_array_equal(found.labels, expected("lfr", method).labels)
         if (kind, method) == ("prefetched", "louvain"):
             assert found.provenance["traffic_bytes"]["to_device"] > 4 * graph("lfr").n_arcs
+        if kind != "pinned" and method == "louvain":
+            launches = found.provenance["launches"]
+            assert launches["after"] > launches["before"] == 2
 
 
 @pytest.mark.parametrize("percent", [60, 45])

@@ -175,6 +175,8 @@ def test_blocks_that_come_and_go_take_what_was_declared(monkeypatch):
     options = Options(memory="base", device_budget="80%")
     plan, memory = run_dry(monkeypatch, graph, script, options)
     assert plan.out_of_core
+    assert memory.asked["block_starts", "scratch"] == 4 * (plan.launches + 1) > 8
+    assert plan.to_dict()["launches"] == {"before": 2, "after": plan.launches}
     assert "targets.partial.1" in {name for name, _ in memory.asked}
     assert not memory.spilled
     check_declared(plan, memory)

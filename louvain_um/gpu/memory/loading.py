@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,10 @@ from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.detection_plan import Plan
+from louvain_um.placement.layout import HELD_BLOCKS
 from louvain_um.placement.memory.run_memory import RunMemory
-from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, cut_rows
-
-BLOCKS_HELD: Final = 4
-"""Blocks of level 0's arcs that fit on the device at a time, where not all do."""
+from louvain_um.placement.migration.block_cache import ArcArray, BlockCache
+from louvain_um.placement.program.blocking import launches_for
 
 
 def survey(graph: Graph | DeviceGraph) -> DegreeStats:
@@ -137,7 +136,13 @@ def cut(
     arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
     held = [ArcArray(array.data.ptr, array.itemsize) for array in arrays]
     capacity = sum(plan.out_of_core.values())
-    cuts = cut_rows(offsets, sum(array.itemsize for array in held), capacity // BLOCKS_HELD)
+    arcs = {
+        spec.name: (spec.placement, spec.capacity)
+        for spec in plan.layout
+        if spec.name in plan.out_of_core
+    }
+    slices = launches_for(arcs, graph.n_vertices, capacity=capacity // HELD_BLOCKS, offsets=offsets)
+    cuts = np.array([0, *(each.end for each in slices)])
     touch = PageToucher(memory, plan.blocking)
     mode = plan.transfer_mode or "fault"
     cache = BlockCache(held, offsets[cuts], capacity, mode, device, touch=touch)

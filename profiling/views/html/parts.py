@@ -12,6 +12,7 @@ from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.session.analysis import evidence, overall
 from louvain_um.profiling.views.session.verdict import Verdict
 from louvain_um.profiling.views.table import Table, ValueFormat, format_short, format_value
+from louvain_um.results.display import count
 
 NOTHING = format_value(None)
 """Text of a figure that no source recorded."""
@@ -74,6 +75,10 @@ def heading(session: SessionData) -> tuple[str, str]:
         facts.append(f"{items}, modularity {about['modularity']:.4f}")
     if about.get("budget_bytes"):
         facts.append(f"device budget {format_value(about['budget_bytes'], 'bytes')}")
+    before, after = (int((about.get("launches") or {}).get(n, 1)) for n in ("before", "after"))
+    if after > 1 or before > 1:
+        times = count(after, "launch", "launches")
+        facts.append(f"{times} per pass over the arcs ({before:,} if all were copied in parts)")
     facts += [f"{key} {about[key]}" for key in ("seed", "host") if about.get(key)]
     if about.get("created"):
         facts.append(f"recorded {str(about['created'])[:16].replace('T', ' ')}")

@@ -5,7 +5,7 @@ import pytest
 
 from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory.cuda_calls import HOST
-from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, cut_rows
+from louvain_um.placement.migration.block_cache import ArcArray, BlockCache
 
 
 class Driver:
@@ -109,19 +109,6 @@ def test_blocks_that_share_a_unit_do_not_bring_it_twice():
     where.need(0)
     where.need(1)
     assert driver.log == [("touched", 0), ("touched", 1)]
-
-
-def test_rows_are_cut_into_blocks_of_a_size():
-    draw = np.random.default_rng(1)
-    offsets = np.concatenate([[0], np.cumsum(draw.integers(0, 50, 1000))])
-    cuts = cut_rows(offsets, 4, 1000)
-    assert cuts[[0, -1]].tolist() == [0, 1000]
-    assert (np.diff(cuts) > 0).all()
-    sizes = 4 * np.diff(offsets[cuts])
-    assert sizes.max() <= 1000
-    assert sizes[:-1].min() > 1000 - 4 * 50
-    one = cut_rows(np.array([0, 10_000]), 4, 1000)
-    assert one.tolist() == [0, 1]
 
 
 def _units(where, block):

@@ -1,5 +1,6 @@
 import re
 
+import numpy as np
 import pytest
 
 import louvain_um as lu
@@ -63,6 +64,22 @@ def test_launches_follow_from_the_bytes_on_the_device():
         assert all(256 * (s.grid - 1) < s.end - s.begin <= 256 * s.grid for s in slices)
     half = {"in": (Placement("split", 0.5), 250)}
     assert len(launches_for(half, 1001, capacity=100)) == 2
+
+
+def test_slices_of_rows_have_nearly_as_many_items():
+    draw = np.random.default_rng(1)
+    offsets = np.concatenate([[0], np.cumsum(draw.integers(0, 50, 1000))])
+    arcs = {"targets": (Placement("managed"), 4 * int(offsets[-1]))}
+    slices = launches_for(arcs, 1000, capacity=1000, offsets=offsets)
+    assert len(slices) == 4 * offsets[-1] // 1000 + 1
+    assert (slices[0].begin, slices[-1].end) == (0, 1000)
+    assert [s.end for s in slices[:-1]] == [s.begin for s in slices[1:]]
+    sizes = np.array([offsets[s.end] - offsets[s.begin] for s in slices])
+    assert sizes.max() - sizes.min() < 100
+    # A row that is longer than a slice has one of its own.
+    offsets = np.array([0, 1, 2, 902, 903, 1000])
+    cuts = [s.begin for s in launches_for(arcs, 5, capacity=20_000, offsets=offsets)]
+    assert {2, 3} <= set(cuts)
 
 
 def test_a_plan_that_fits_needs_one_launch():
