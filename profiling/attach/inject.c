@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -53,10 +54,35 @@ typedef struct { uint16_t kind, unused; u32 unused2; char data[56]; } more_slot;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int inside; /* this thread is in a callback: calls made here are not recorded */
-static int file = -1, stopped = 1;
+/* A descriptor of ours, and what is open under it: a program may close all descriptors, and use their numbers again. */
+typedef struct { int number; dev_t device; ino_t inode; } descriptor;
+static descriptor file = {-1, 0, 0};
+static int stopped = 1;
+static char base[4096]; /* path of the process's files, without their endings */
 static char *chunk, *first;
 static u64 chunk_at, used, limit;
 static int (*get_timestamp)(u64 *);
+
+#define LEAST_NUMBER 64 /* of descriptors: lower ones are those that a program expects to get */
+
+static descriptor kept(int number) {
+  struct stat found = {0};
+  int higher = number < 0 ? -1 : fcntl(number, F_DUPFD_CLOEXEC, LEAST_NUMBER);
+  if (higher >= 0) close(number), number = higher;
+  if (number >= 0 && fstat(number, &found)) number = -1;
+  return (descriptor){number, found.st_dev, found.st_ino};
+}
+
+static int is_ours(descriptor d) {
+  struct stat found;
+  return d.number >= 0 && fstat(d.number, &found) == 0 && found.st_dev == d.device && found.st_ino == d.inode;
+}
+
+static descriptor opened(const char *ending, int flags) {
+  char path[sizeof base + 16];
+  snprintf(path, sizeof path, "%s%s", base, ending);
+  return kept(open(path, flags | O_CLOEXEC, 0600));
+}
 
 static u64 now(void) {
   u64 t = 0;
@@ -73,8 +99,9 @@ static slot *reserve(unsigned slots) {
   if (!chunk || used + bytes > chunk_at + CHUNK) {
     u64 at = used & ~4095ull; /* a page that the last chunk has begun */
     char *next = MAP_FAILED;
-    if (used + bytes <= limit && posix_fallocate(file, at, CHUNK) == 0)
-      next = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, at);
+    if (!is_ours(file)) file = opened(".record", O_RDWR);
+    if (used + bytes <= limit && posix_fallocate(file.number, at, CHUNK) == 0)
+      next = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.number, at);
     if (next == MAP_FAILED) {
       if (first) ((slot *)first)->h++; /* the process's record counts what found no room */
       return NULL;
@@ -121,7 +148,7 @@ static void append_text(int kind, u32 number, const char *text) {
 }
 
 static void in_child(void) { /* the file belongs to the parent */
-  stopped = 1, file = -1;
+  stopped = 1, file.number = -1;
   pthread_mutex_init(&lock, NULL);
 }
 
@@ -166,7 +193,7 @@ struct node { u64 address, bytes; stack *stack; node *next; u32 slot; uint8_t ki
 
 static stack stacks[ENTRIES], unknown_stack;
 static u32 many_stacks, version; /* of the policy; a stack keeps that of its rules */
-static int policy_socket = -1;
+static descriptor policy_socket = {-1, 0, 0};
 
 enum { LEAVE, TO_DEVICE, ON_HOST, READ_MOSTLY, SPLIT };
 
@@ -194,8 +221,8 @@ static int connected(const char *path, int seconds) {
 }
 
 static void end_policy(void) { /* the lock is held */
-  close(policy_socket);
-  policy_socket = -1;
+  if (is_ours(policy_socket)) close(policy_socket.number);
+  policy_socket.number = -1;
   append_text(NOTE, 0, "the policy's answers ended early; later allocations were left as they are");
 }
 
@@ -204,11 +231,12 @@ static void end_policy(void) { /* the lock is held */
 static void ask(stack *s, const char *text) {
   u32 head[2] = {s->number, strlen(text)}, bytes = 0;
   s->version = version;
-  if (policy_socket < 0 || !s->number) return;
+  int to = policy_socket.number;
+  if (to < 0 || !s->number) return;
   s->many_rules = 0;
-  if (transfer(policy_socket, head, 8, 1) && transfer(policy_socket, (void *)text, head[1], 1) && transfer(policy_socket, &bytes, 4, 0) && bytes < 1 << 20) {
+  if (is_ours(policy_socket) && transfer(to, head, 8, 1) && transfer(to, (void *)text, head[1], 1) && transfer(to, &bytes, 4, 0) && bytes < 1 << 20) {
     char *answer = calloc(1, bytes + 1), *line = answer, *rest;
-    if (answer && transfer(policy_socket, answer, bytes, 0)) {
+    if (answer && transfer(to, answer, bytes, 0)) {
       while ((rest = strchr(line, '\n'))) {
         rule r;
         rule *grown = realloc(s->rules, (s->many_rules + 1) * sizeof r);
@@ -634,9 +662,10 @@ static void decide(void *stream) {
   for (u64 begun = now(); is_done && is_done(stream) == NOT_READY && now() - begun < PATIENCE;) usleep(100);
   flush(1);
   pthread_mutex_lock(&lock);
-  if (policy_socket >= 0 && transfer(policy_socket, question, 8, 1) && transfer(policy_socket, &answer, 4, 0)) version++;
-  else if (policy_socket >= 0) end_policy();
-  u64 room = policy_socket >= 0 ? alive_room : 0;
+  int to = policy_socket.number;
+  if (is_ours(policy_socket) && transfer(to, question, 8, 1) && transfer(to, &answer, 4, 0)) version++;
+  else if (to >= 0) end_policy();
+  u64 room = policy_socket.number >= 0 ? alive_room : 0;
   pthread_mutex_unlock(&lock);
   for (u64 i = 0; i < room; i++) {
     pthread_mutex_lock(&lock);
@@ -850,20 +879,21 @@ static int find_functions(void) {
 }
 
 static void connect_policy(void) {
-  policy_socket = connected(getenv("LOUVAIN_UM_ATTACH_POLICY"), 10);
-  if (policy_socket >= 0 && getenv("LOUVAIN_UM_ATTACH_DECIDES")) next_decision = FIRST_DECISION;
+  policy_socket = kept(connected(getenv("LOUVAIN_UM_ATTACH_POLICY"), 10));
+  if (policy_socket.number >= 0 && getenv("LOUVAIN_UM_ATTACH_DECIDES")) next_decision = FIRST_DECISION;
 }
 
 __attribute__((visibility("default"))) int InitializeInjection(void) {
   const char *folder = getenv("LOUVAIN_UM_ATTACH"), *most = getenv("LOUVAIN_UM_ATTACH_LIMIT");
-  char path[4096];
   void *pcs[4], *subscriber = NULL;
-  if (!folder || file >= 0) return 1;
+  if (!folder || file.number >= 0) return 1;
   inside = 1;
-  snprintf(path, sizeof path, "%s/%d.record", folder, (int)getpid());
-  file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  for (int before = 0; before < 100 && file.number < 0; before++) { /* programs that the process was before `exec` */
+    snprintf(base, sizeof base, "%s/%d-%02d", folder, (int)getpid(), before);
+    file = opened(".record", O_RDWR | O_CREAT | O_EXCL);
+  }
   limit = most ? strtoull(most, NULL, 10) : 512ull << 20;
-  stopped = file < 0;
+  stopped = file.number < 0;
   backtrace(pcs, 4); /* its first call loads a library */
   int found = find_functions();
   pthread_mutex_lock(&lock);

@@ -154,7 +154,7 @@ def _serve(connection: socket.socket, advice: Advice | None, tracing: Tracing | 
     with connection, suppress(OSError, EOFError):
         peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         folder = Path(connection.getsockname()).parent
-        recorded = folder / f"{struct.unpack('3i', peer)[0]}.record"
+        process = struct.unpack("3i", peer)[0]
         while True:
             number, size = struct.unpack("<II", _read(connection, 8))
             if number == TRACE and tracing is not None and size <= MOST_IMAGE:
@@ -167,7 +167,7 @@ def _serve(connection: socket.socket, advice: Advice | None, tracing: Tracing | 
             text = _read(connection, size).decode(errors="replace")
             reply = b""
             if number == DECIDE:
-                advice.decide(recorded)
+                advice.decide(max(folder.glob(f"{process}-*.record"), default=folder))
             else:
                 site = sites.names.get(number) or sites.name(number, text)
                 reply = answer(advice.policy, site).encode()

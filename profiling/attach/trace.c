@@ -188,20 +188,19 @@ static void count_here(void) {
 
 /* Write the counters to a file, once: at the end of the program, or before its context ends. */
 static void write_counts(void) {
-  char path[4096];
   void *before = NULL;
-  int to = -1, status = 1;
+  descriptor to = {-1, 0, 0};
+  int status = 1;
   u32 *rows = malloc(next_row * ROW_BYTES);
-  snprintf(path, sizeof path, "%s/%d.counts", getenv("LOUVAIN_UM_ATTACH"), (int)getpid());
   if (rows && !cu.current(&before) && !cu.make_current(contexts[0].context)) {
-    to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    status = to < 0 || cu.synchronize();
+    to = opened(".counts", O_WRONLY | O_CREAT | O_TRUNC);
+    status = to.number < 0 || cu.synchronize();
     for (int use = 0; !status && use < USES; use++)
       status = cu.down(rows, contexts[0].cells + use * ROWS * ROW_BYTES, next_row * ROW_BYTES) ||
-               write(to, rows, next_row * ROW_BYTES) != (ssize_t)(next_row * ROW_BYTES);
+               write(to.number, rows, next_row * ROW_BYTES) != (ssize_t)(next_row * ROW_BYTES);
     cu.make_current(before);
   }
-  if (to >= 0) close(to);
+  if (to.number >= 0) close(to.number);
   free(rows);
   counted_out = 1;
   pthread_mutex_lock(&lock);
@@ -443,5 +442,5 @@ static void prepare_tracing(void) {
     memcpy(wanted[i].to, &found, sizeof found);
     missing = !found;
   }
-  if (!missing) trace_path = path;
+  if (!missing) trace_path = path ? strdup(path) : NULL; /* the program may change its variables */
 }

@@ -97,7 +97,9 @@ def attach(
     if policy == "auto":
         # The driver evicts only what the device itself has no room for.
         evicts = allow_driver_eviction and device_budget is None
-        advice = decided(recorded, target, machine, device_budget, evicts=evicts, force=force)
+        advice = decided(
+            recorded, target, machine, device_budget, evicts=evicts, force=force, quiet=quiet
+        )
     elif policy is not None:
         advice = named(policy)
     if policy != "auto":
@@ -134,10 +136,12 @@ def named(policy: str) -> Advice:
 
 def decided(
     recorded: Path | None, target: Path, machine: str, budget: str | None, *, evicts: bool,
-    force: bool,
+    force: bool, quiet: bool,
 ) -> Advice:  # fmt: skip
     """Return advice from a recorded run, written as TOML and C; else what decides in the run."""
+    from louvain_um.cli.progress import progress_reporter
     from louvain_um.core.atomic_files import check_output
+    from louvain_um.core.compiled import announced
     from louvain_um.options import Budget
     from louvain_um.placement.machine.profiles import load_machine
     from louvain_um.placement.policy.policy import Policy
@@ -151,7 +155,9 @@ def decided(
         Budget.parse(budget)
         return Advice(Policy(name=name, others="managed"), profile, budget)  # type: ignore[arg-type]
     session = load(recorded)
-    found = decide(session, profile, budget, name, evicts=evicts)
+    with progress_reporter(quiet=quiet) as reporter, announced(reporter):
+        reporter.step("comparing policies")
+        found = decide(session, profile, budget, name, evicts=evicts)
     write(found, session, target, force=force)
     return Advice(found)
 

@@ -1,6 +1,7 @@
 /* Programs for the stand-in driver; the first argument names one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -120,6 +121,16 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "large")) { cuMemAllocManaged(&a, 5000 * MB, 1); printf("half\n"); cuMemAllocManaged(&a, 5000 * MB, 1); printf("whole\n"); return 0; }
   if (!strcmp(what, "threads")) { pthread_t t[8]; for (int k = 0; k < 8; k++) pthread_create(t + k, NULL, work, NULL); for (int k = 0; k < 8; k++) pthread_join(t[k], NULL); return 0; }
   if (!strcmp(what, "fork")) { cuMemAllocManaged(&a, 4 * MB, 1); pid_t child = fork(); if (!child) { for (int k = 0; k < 50; k++) cuMemAllocManaged(&a, 8 * MB, 1); _exit(0); } waitpid(child, NULL, 0); cuMemFree_v2(a); return 0; }
+  if (!strcmp(what, "exec")) { cuMemAllocManaged(&a, 4 * MB, 1); execl("/proc/self/exe", argv[0], "three", NULL); }
+  if (!strcmp(what, "close")) { /* all descriptors, and use their numbers for a file */
+    cuMemAllocManaged(&a, 4 * MB, 1);
+    clearenv();
+    for (int number = 0; number < 1024; number++) close(number);
+    for (int own = open(argv[2], O_RDWR | O_CREAT, 0600), number = own + 1; number < 1024; number++) dup2(own, number);
+    for (int k = 0; k < 100000; k++) cuMemAllocManaged(&a, 4096, 1);
+    cuMemAlloc_v2(&a, 8 * MB);
+    return write(500, "mine\n", 5) != 5;
+  }
   if (!strcmp(what, "wait")) { cuMemAllocManaged(&a, 4 * MB, 1); printf("ready\n"); fflush(stdout); for (;;) pause(); }
   return 9;
 }

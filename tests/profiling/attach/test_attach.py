@@ -153,7 +153,8 @@ def test_a_policy_is_applied_before_the_first_launch(stand_in, tmp_path, length)
 def test_auto_writes_a_policy_that_reads_back(three, stand_in, tmp_path):
     output = tmp_path / "t.npz"
     arguments = ("--policy", "auto", "--from", three[0], "-o", output, "--device-budget", "50%")
-    done = stand_in.attach(*arguments, "--", stand_in.program, "three")
+    # Without a cache the simulator is compiled.
+    done = stand_in.attach(*arguments, "--", stand_in.program, "three", timeout=600)
     assert done.returncode == 3, done.stderr
     file = output.with_suffix(".toml")
     groups = tomllib.loads(file.read_text())["groups"]
@@ -606,6 +607,32 @@ def test_a_forked_child_does_not_write_into_the_session(stand_in, tmp_path):
     path = tmp_path / "s.npz"
     assert not stand_in.attach("-o", path, "--", stand_in.program, "fork").returncode
     assert [life.nbytes for life in load(path).lifetimes] == [4 * MB]
+
+
+@pytest.mark.system
+def test_what_a_process_becomes_by_exec_is_recorded(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    done = stand_in.attach("-o", path, "--", stand_in.program, "exec")
+    assert (done.returncode, done.stdout) == (3, "checksum 42\n")
+    session = load(path)
+    assert session.metadata["complete"]
+    assert {READ, TABLE, OUT} <= {life.name for life in session.lifetimes}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("policy", [False, True])
+def test_descriptors_that_a_program_closes_and_uses_again_are_its_own(stand_in, tmp_path, policy):
+    path, own, file = tmp_path / "s.npz", tmp_path / "own", tmp_path / "mine.toml"
+    file.write_text('others = "prefetched"\n')
+    options = ("--policy", file) if policy else ()
+    done = stand_in.attach(*options, "-o", path, "--", stand_in.program, "close", own)
+    assert done.returncode == 0, done.stderr
+    assert own.read_text() == "mine\n"
+    session = load(path)
+    assert session.metadata["complete"]
+    assert 8 * MB in {life.nbytes for life in session.lifetimes}
+    assert not session.metadata["about_sources"]["cupti"]["dropped"]
+    assert policy == any("answers ended early" in note for note in session.notes)
 
 
 @pytest.mark.system
