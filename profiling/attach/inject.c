@@ -14,6 +14,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ typedef struct { uint16_t kind, unused; u32 unused2; char data[56]; } more_slot;
 #define FIRST_DECISION 4 /* launches before the policy is decided in the run, then four times as many, up to the last */
 #define LAST_DECISION 256
 #define NOT_READY 600 /* the driver's status of a stream that has work */
-#define PATIENCE 2000000000ull /* nanoseconds that a decision waits for the kernels before it */
+#define PATIENCE 2000000000ull /* nanoseconds that a decision waits for the kernels before it, if it is late */
 
 /* ---- the file ---- */
 
@@ -655,17 +656,43 @@ static void flush(int forced) {
 /* ---- a policy decided in the run ---- */
 
 static u64 many_launches, next_decision; /* 0: no decision is to come */
+static u64 due_since;
+static descriptor decision_socket = {-1, 0, 0};
+static int awaited; /* the command decides, and the program goes on */
+static int most_wait; /* milliseconds that a launch waits for the answer */
 
-/* Let the command decide from what was recorded until now, and place what is alive. */
-static void decide(void *stream) {
-  u32 question[2] = {UINT32_MAX, 0}, answer = 0;
-  for (u64 begun = now(); is_done && is_done(stream) == NOT_READY && now() - begun < PATIENCE;) usleep(100);
+static void end_decisions(void) { /* the lock is held */
+  if (is_ours(decision_socket)) close(decision_socket.number);
+  decision_socket.number = -1, next_decision = 0, awaited = 0;
+}
+
+/* Ask the command to decide from what was recorded until now, if the kernels before have ended or take too long. */
+static void ask_for_decision(void *stream) {
+  u32 question[2] = {UINT32_MAX, 0};
+  if (!due_since) due_since = now();
+  int is_late = now() - due_since > PATIENCE / 4;
+  for (u64 begun = now(); is_done && is_done(stream) == NOT_READY && now() - begun < PATIENCE; usleep(100))
+    if (!is_late) return;
   flush(1);
   pthread_mutex_lock(&lock);
-  int to = policy_socket.number;
-  if (is_ours(policy_socket) && transfer(to, question, 8, 1) && transfer(to, &answer, 4, 0)) version++;
-  else if (to >= 0) end_policy();
-  u64 room = policy_socket.number >= 0 ? alive_room : 0;
+  if (!awaited && next_decision) {
+    next_decision = next_decision < LAST_DECISION ? 4 * next_decision : 0, due_since = 0;
+    awaited = is_ours(decision_socket) && transfer(decision_socket.number, question, 8, 1);
+    if (!awaited) end_decisions();
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+/* Place what is alive as the command has decided, once it has. */
+static void take_decision(void *stream) {
+  u32 answer = 0;
+  struct pollfd ready = {decision_socket.number, POLLIN, 0};
+  if (poll(&ready, 1, most_wait) <= 0) return;
+  pthread_mutex_lock(&lock);
+  int taken = awaited && is_ours(decision_socket) && transfer(decision_socket.number, &answer, 4, 0);
+  if (taken) version++, awaited = 0;
+  else if (awaited) end_decisions();
+  u64 room = taken ? alive_room : 0;
   pthread_mutex_unlock(&lock);
   for (u64 i = 0; i < room; i++) {
     pthread_mutex_lock(&lock);
@@ -734,7 +761,7 @@ static void launched(const u64 *p, int extended, int buffered, const call_data *
       numbers[read++] = 255;
     }
   }
-  int capturing = next_decision && captures(stream);
+  int capturing = (next_decision || awaited) && captures(stream);
   pthread_mutex_lock(&lock);
   for (int i = 0; i < read && many < ARGUMENTS; i++) {
     node *n = range_of(words[i]);
@@ -743,10 +770,10 @@ static void launched(const u64 *p, int extended, int buffered, const call_data *
   slot head = {.kind = LAUNCH, .a = (u64)grid[0] * grid[1] * grid[2], .b = (u64)grid[3] * grid[4] * grid[5],
                .d = k->number, .e = call->correlation, .f = many, .g = seen, .h = (u64)stream};
   append(head, found, many * 8);
-  int due = next_decision && ++many_launches >= next_decision && !capturing;
-  if (due) next_decision = next_decision < LAST_DECISION ? 4 * next_decision : 0;
+  int due = ++many_launches >= next_decision && next_decision && !awaited && !capturing;
   pthread_mutex_unlock(&lock);
-  if (due) decide(stream);
+  if (due) ask_for_decision(stream);
+  if (awaited && !capturing) take_decision(stream);
   if (trace_path && !captures(stream)) count_here();
   bring(seen ? found : NULL, many, stream);
 }
@@ -879,8 +906,12 @@ static int find_functions(void) {
 }
 
 static void connect_policy(void) {
-  policy_socket = kept(connected(getenv("LOUVAIN_UM_ATTACH_POLICY"), 10));
-  if (policy_socket.number >= 0 && getenv("LOUVAIN_UM_ATTACH_DECIDES")) next_decision = FIRST_DECISION;
+  const char *path = getenv("LOUVAIN_UM_ATTACH_POLICY"), *wait = getenv("LOUVAIN_UM_ATTACH_WAIT");
+  policy_socket = kept(connected(path, 10));
+  if (policy_socket.number < 0 || !getenv("LOUVAIN_UM_ATTACH_DECIDES")) return;
+  decision_socket = kept(connected(path, 10));
+  next_decision = decision_socket.number < 0 ? 0 : FIRST_DECISION;
+  most_wait = wait ? atoi(wait) : 0;
 }
 
 __attribute__((visibility("default"))) int InitializeInjection(void) {

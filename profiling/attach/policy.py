@@ -98,8 +98,23 @@ class Advice:
     reason: str = "it launched too few kernels; give its session to the next run as --from"
     """Why nothing was decided."""
 
+    ended: bool = False
+    """Whether the program has ended, so that no decision is to come."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
     def decide(self, recorded: Path) -> None:
         """Decide from what a program that runs has recorded, if that suffices."""
+        with self.lock:
+            if not self.ended:
+                self._decide(recorded)
+
+    def end(self) -> None:
+        """Wait for a decision that is being made; make no other."""
+        with self.lock:
+            self.ended = True
+
+    def _decide(self, recorded: Path) -> None:
         if self.machine is None:
             return
         try:
@@ -116,14 +131,15 @@ class Advice:
         )
         self.launches.append(count)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the session says of decisions in the run."""
+    def notes(self, *, placed: bool) -> tuple[str, ...]:
+        """Return what the session says of decisions in the run; `placed` if one was followed."""
         if self.machine is None:
             return ()
         if not self.launches:
             return (f"nothing was placed in this run: {self.reason}",)
-        return (f"the policy was decided after {', '.join(map(str, self.launches))} launches",)
+        late = "" if placed else "; the program ended before it could be followed"
+        times = ", ".join(map(str, self.launches))
+        return (f"the policy was decided after {times} launches{late}",)
 
 
 @contextmanager

@@ -101,6 +101,8 @@ def run(
                 child = subprocess.Popen(list(command), executable=path, env=variables)
                 children.append(child)
                 code = child.wait()
+                if advice is not None:
+                    advice.end()
         except OSError as error:
             raise LouvainUmError(
                 f"{command[0]}: cannot be run ({(error.strerror or str(error)).lower()}); check "
@@ -137,7 +139,8 @@ def _ended(
             f"{command[0]}: ended with {code}, and what was recorded is damaged, as by a program "
             "that writes beyond its arrays; check it with compute-sanitizer"
         ) from error
-    notes = advice.notes if advice is not None else ()
+    placed = len(chosen[Record.PLACED]) > 0
+    notes = advice.notes(placed=placed) if advice is not None else ()
     if len(found) > 1:
         many = count(len(found) - 1, "other process", "other processes")
         notes = (*notes, f"{many} used CUDA; the session is that of one process")

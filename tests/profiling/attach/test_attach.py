@@ -339,9 +339,12 @@ def test_the_order_of_pages_tells_gathers_from_streams(pages, kernel, expected):
 
 
 def decided_in_the_run(stand_in, path, program):
-    """Attach with --policy auto and half the memory; return calls, session and groups."""
+    """Attach with --policy auto and half the memory; return calls, session and groups.
+
+    The programs take no time: their launches wait for decisions.
+    """
     log = path.with_suffix(".log")
-    variables = stand_in.variables | {"STAND_IN_LOG": str(log)}
+    variables = stand_in.variables | {"STAND_IN_LOG": str(log), "LOUVAIN_UM_ATTACH_WAIT": "50000"}
     done = stand_in._replace(variables=variables).attach(
         "--policy", "auto", "--device-budget", "50%", "-o", path, "--", stand_in.program, program
     )
@@ -353,13 +356,14 @@ def decided_in_the_run(stand_in, path, program):
 @pytest.mark.system
 def test_auto_decides_in_the_run_and_places_later_allocations(stand_in, tmp_path):
     calls, session, groups = decided_in_the_run(stand_in, tmp_path / "s.npz", "phases")
-    assert any("after 4, 16 launches" in note for note in session.notes)
+    # The kernels before have ended when the stream is asked for the third time.
+    assert any("after 6, 18 launches" in note for note in session.notes)
     assert groups[SCRATCH] == "host_mapped"
     assert groups[KEPT].startswith("split")
     # The table is blocks 0 to 63, scratch of each two launches the next 32.
     on_host = [call for call in calls if re.fullmatch(r"advise \d+ 3 -1", call)]
     assert on_host[-8:] == [f"advise {64 + 32 * k} 3 -1" for k in range(2, 10)]
-    assert "prefetch 96 64 -1" in calls  # that of the third and fourth launch goes home
+    assert "prefetch 128 64 -1" in calls  # that of the fifth and sixth launch goes home
     assert tmp_path.joinpath("s.c").read_text().count("cudaMemAdviseSetAccessedBy, gpu") >= 2
 
 
@@ -374,6 +378,30 @@ def test_a_later_decision_takes_the_earlier_advice_back(stand_in, tmp_path):
         "prefetch 0 128 -1",
     ]  # fmt: skip
     assert calls[-2:] == ["advise 64 3 0", "prefetch 64 128 0"]
+
+
+LAUNCHES = """
+import ctypes, time
+cuda, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+cuda.cuInit(0)
+cuda.cuMemAllocManaged(ctypes.byref(at), ctypes.c_size_t(1 << 26), 1)
+values = (ctypes.c_void_p * 1)(ctypes.addressof(at))
+for _ in range(10):
+    cuda.cuLaunchKernel(b"_Z4readPKf s", 1, 1, 1, 32, 1, 1, 0, None, values, None)
+time.sleep(1)
+"""
+
+
+@pytest.mark.system
+def test_a_program_goes_on_while_a_policy_is_decided(stand_in, tmp_path):
+    script = tmp_path / "launches.py"
+    script.write_text(LAUNCHES)
+    path = tmp_path / "s.npz"
+    done = stand_in.attach("--policy", "auto", "-o", path, "--", sys.executable, script)
+    assert done.returncode == 0, done.stderr
+    notes = " ".join(load(path).notes)
+    assert re.search(r"decided after \d+ launches; the program ended before", notes)
+    assert tomllib.loads((tmp_path / "s.toml").read_text())["groups"]
 
 
 @pytest.mark.system
