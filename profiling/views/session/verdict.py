@@ -105,7 +105,7 @@ def _of_whole(analysis: SessionAnalysis) -> Verdict:
 def _of_process(analysis: SessionAnalysis) -> Verdict:
     """Blame what took most of the run: moving pages, reading in place, or neither."""
     session = analysis.session
-    seconds = max(session.seconds, 1e-9)
+    seconds = _held_back(analysis).seconds
     in_place = _in_place_cost(analysis)
     if not is_available(session, "memory"):
         limits = in_place.seconds > LIMITING * seconds
@@ -119,8 +119,11 @@ def _of_process(analysis: SessionAnalysis) -> Verdict:
         return _between(analysis, moving / seconds, how)
     if again and moving > AVOIDABLE * seconds:
         return _moved_again(analysis, traffic)
-    if moving > LIMITING * seconds and not traffic.bytes_in + traffic.bytes_out:
-        return _faulted(analysis, moving / seconds, how)
+    fresh = _first_touched(analysis)
+    if moving > LIMITING * seconds and (
+        fresh.share > 1 / 2 or not traffic.bytes_in + traffic.bytes_out
+    ):
+        return _faulted(analysis, moving / seconds, how, fresh)
     if moving > LIMITING * seconds:
         return _paged(analysis, traffic, moving / seconds, how)
     conclusion = _by_time(analysis)
@@ -132,10 +135,50 @@ def _of_process(analysis: SessionAnalysis) -> Verdict:
             grounds=conclusion.grounds,
         )
     still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
+    if moving > AVOIDABLE * seconds:
+        share = format_value(moving / seconds, "share")
+        still += f"; faults and moving took {share} of {_held_back(analysis).name}"
     return Verdict(
         finding=f"Memory did not hold the run back ({still}): {_lower(conclusion.finding)}",
         remedy=conclusion.remedy,
         grounds=conclusion.grounds,
+    )
+
+
+class _Whole(NamedTuple):
+    """Seconds that memory may have held back, and of what they are."""
+
+    seconds: float
+    name: str
+
+
+def _held_back(analysis: SessionAnalysis) -> _Whole:
+    """Return the seconds of the run; of a program of others, those in which its kernels ran."""
+    kernels = int(analysis.events["duration"][analysis.rows_of(Kind.KERNEL)].sum()) / 1e9
+    if kernels and "launches" in analysis.session.metadata.get("about_sources", {}):
+        return _Whole(kernels, "the time of its kernels")
+    return _Whole(max(analysis.session.seconds, 1e-9), "the run")
+
+
+class _FirstTouched(NamedTuple):
+    """Page faults of arrays that no byte was moved of: their share, and the array with most."""
+
+    share: float
+    array: str
+
+
+def _first_touched(analysis: SessionAnalysis) -> _FirstTouched:
+    """Return the share of the time of page faults that fresh memory took."""
+    size = len(analysis.arrays) + 1
+    spent = np.array(
+        analysis.sums(analysis.array_of, size, Kind.GPU_FAULT_GROUP, "duration"), np.float64
+    )
+    moved = np.array(analysis.sums(analysis.array_of, size, Kind.HTOD, "bytes"))
+    fresh = np.where(moved[:-1] == 0, spent[:-1], 0.0)
+    if not fresh.any():
+        return _FirstTouched(0.0, "")
+    return _FirstTouched(
+        float(fresh.sum() / spent.sum()), analysis.arrays[int(fresh.argmax())].name
     )
 
 
@@ -269,7 +312,8 @@ def _moved_again(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
     session = analysis.session
     most, part = traffic.groups[0]
     seconds, how = _moving_seconds(analysis, traffic)
-    share = min(seconds / max(session.seconds, 1e-9), 1.0)
+    whole = _held_back(analysis)
+    share = min(seconds / whole.seconds, 1.0)
     paying = frozenset(name for name, share in traffic.groups if share > LIMITING) - {OTHER}
     evicted = analysis.total(Kind.DTOH, "bytes", Cause.EVICTION) + analysis.total(Kind.EVICTION)
     requested = analysis.total(Kind.DTOH, "bytes", Cause.USER) > traffic.bytes_out / 2
@@ -304,7 +348,7 @@ def _moved_again(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
     return Verdict(
         finding=f"{cause} held the run back: {again} of the {moved} "
         f"moved to the device had been there before, mostly {mostly}; moving pages took about "
-        f"{format_value(share, 'share')} of the run.",
+        f"{format_value(share, 'share')} of {whole.name}.",
         remedy=remedy,
         grounds=f"bytes {evidence(session, 'memory')}; {traffic.grounds}; {how}",
     )
@@ -318,8 +362,8 @@ def _between(analysis: SessionAnalysis, share: float, how: str) -> Verdict:
     array = _largest(analysis, Kind.DTOD)
     return Verdict(
         finding=f"{who} took {format_value(analysis.total(Kind.DTOD), 'bytes')} from each other, "
-        f"mostly {array}; moving pages took about {format_value(min(share, 1.0), 'share')} of the "
-        "run.",
+        f"mostly {array}; moving pages took about {format_value(min(share, 1.0), 'share')} of "
+        f"{_held_back(analysis).name}.",
         remedy=f"Keep {array} on one GPU: make that its preferred location and give the other GPUs "
         "access; if the array is mostly read, advise read_mostly instead.",
         grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
@@ -354,23 +398,27 @@ def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str)
         remedy = "Try --memory auto: it copies what fits once and reads the rest over the bus."
     return Verdict(
         finding=f"Moving {moved} to the device{back}, {way}, took about "
-        f"{format_value(min(share, 1.0), 'share')} of the run{mostly}.",
+        f"{format_value(min(share, 1.0), 'share')} of {_held_back(analysis).name}{mostly}.",
         remedy=remedy,
         grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
     )
 
 
-def _faulted(analysis: SessionAnalysis, share: float, how: str) -> Verdict:
-    """Blame page faults after which no page moved."""
+def _faulted(analysis: SessionAnalysis, share: float, how: str, fresh: _FirstTouched) -> Verdict:
+    """Blame page faults after which no page moved, or that fresh memory took."""
     groups = analysis.total(Kind.GPU_FAULT_GROUP, "rows")
-    unknown = "bytes_to_device" in analysis.not_recorded
-    moved = "migrations were not recorded" if unknown else "no page moved"
+    moved = "migrations were not recorded"
+    if "bytes_to_device" not in analysis.not_recorded:
+        moved = "no page moved"
+        if analysis.total(Kind.HTOD):
+            first = format_value(fresh.share, "share")
+            moved = f"{first} of their time for the first touches of memory, mostly {fresh.array}"
     remedy = "Try --memory auto, which accesses such arrays over the bus without faults."
     if not _is_ours(analysis.session):
         remedy = "Advise these arrays to be accessed by the GPU, or prefetch them."
     return Verdict(
         finding=f"GPU page faults ({count(groups, 'group', 'groups')}; {moved}) took about "
-        f"{format_value(min(share, 1.0), 'share')} of the run.",
+        f"{format_value(min(share, 1.0), 'share')} of {_held_back(analysis).name}.",
         remedy=remedy,
         grounds=f"faults {evidence(analysis.session, 'memory')}; {how}",
     )

@@ -155,3 +155,38 @@ def test_without_a_known_array_the_verdict_says_so():
     made = session(3_000_000_000)
     made = replace(made, lifetimes=())
     assert "other arrays" in verdict(SessionAnalysis(made)).finding
+
+
+def attached(*faults):
+    """Return a program of others that runs kernels for 0.3 s of 2 s, and moves one of two arrays.
+
+    `faults` are the milliseconds that page faults of each array take.
+    """
+    lives = tuple(
+        Lifetime(name=name, group=name, address=at << 40, nbytes=64 * MIB, start_ns=0,
+                 end_ns=2000 * MS)
+        for at, name in enumerate(("links", "lists"), 1)
+    )  # fmt: skip
+    rows = [(Kind.KERNEL, 1000, 300, 0, 0), (Kind.HTOD, 1000, 5, 1 << 40, 64 * MIB)]
+    rows += [(Kind.GPU_FAULT_GROUP, 1000, took, at << 40, 0) for at, took in enumerate(faults, 1)]
+    kind, time, took, address, nbytes = map(np.array, zip(*rows, strict=True))
+    events = EventTable({"kind": kind, "time": time * MS, "duration": took * MS,
+                         "address": address, "bytes": nbytes})  # fmt: skip
+    about = {"seconds": 2.0, "sources": {"cupti": "measured"},
+             "about_sources": {"launches": {"launches": 1}}}  # fmt: skip
+    made = Session(metadata=about, lifetimes=lives, events=events, phases=phases())
+    return verdict(SessionAnalysis(made))
+
+
+def test_page_faults_are_compared_with_the_kernels_of_a_program_of_others():
+    fresh = attached(20, 100)
+    assert fresh.finding == (
+        "GPU page faults (2 groups; 83.3 % of their time for the first touches of memory, mostly "
+        "lists) took about 40.0 % of the time of its kernels."
+    )
+    assert "prefetch them" in fresh.remedy
+    moved = attached(100, 20)
+    assert "on demand" in moved.finding
+    assert moved.finding.endswith("took about 40.0 % of the time of its kernels, most of it links.")
+    little = attached(20, 20).finding
+    assert "back (only 64.0 MiB moved; faults and moving took 13.3 % of the time of its" in little
