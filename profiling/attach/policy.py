@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
@@ -166,8 +166,7 @@ def served(advice: Advice | None, tracing: Tracing | None, path: Path) -> Iterat
 
 
 def _serve(connection: socket.socket, advice: Advice | None, tracing: Tracing | None) -> None:
-    sites = Sites()
-    with connection, suppress(OSError, EOFError):
+    with closing(Sites()) as sites, connection, suppress(OSError, EOFError):
         peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         folder = Path(connection.getsockname()).parent
         process = struct.unpack("3i", peer)[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from functools import cached_property
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,7 +30,7 @@ class Frame(NamedTuple):
 
 
 KNOWN: Final[dict[str, list[Frame]]] = {}
-"""Frames by the line of a stack: resolving one starts a process."""
+"""Frames by the line of a stack: resolving the first of a file takes long."""
 
 
 class Sites:
@@ -38,6 +39,7 @@ class Sites:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self._taken = set[str]()
+        self._resolvers: dict[str, Resolver] = {}
 
     def name(self, number: int, text: str) -> str:
         """Return the name of a stack, given as the library writes it; callers distinguish some."""
@@ -73,17 +75,9 @@ class Sites:
 
     def _by_debug_information(self, path: str, offset: str, symbol: str) -> list[Frame]:
         plain = f"{Path(path).name}:{symbol}+{offset}" if symbol else f"{Path(path).name}+{offset}"
-        if self._addr2line is None:
-            return [Frame(plain, bool(RUNTIME.match(symbol)))]
-        command = [self._addr2line, "-f", "-i", "-C", "-e", path, offset]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=60, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return [Frame(plain, bool(RUNTIME.match(symbol)))]
-        lines = done.stdout.splitlines()
-        found = []
+        if path not in self._resolvers:
+            self._resolvers[path] = Resolver(path)
+        lines, found = self._resolvers[path].lines(offset), []
         for function, place in zip(lines[::2], lines[1::2], strict=False):
             file, _, number = place.partition(" ")[0].rpartition(":")
             known = file not in ("", "??") and number.isdecimal() and number != "0"
@@ -95,9 +89,63 @@ class Sites:
             found.append(Frame(place, bool(RUNTIME.match(called)) or name in HEADERS))
         return found or [Frame(plain, bool(RUNTIME.match(symbol)))]
 
-    @cached_property
-    def _addr2line(self) -> str | None:
-        return shutil.which("addr2line")
+    def close(self) -> None:
+        """End the processes that resolve addresses."""
+        for resolver in self._resolvers.values():
+            resolver.close()
+        self._resolvers.clear()
+
+
+END: Final = "0xffffffffffffffff"
+"""An address of no function: what is printed of it follows the lines of the address before."""
+
+PATIENCE: Final = 60.0
+"""Seconds that resolving an address may take."""
+
+
+class Resolver:
+    """Resolves addresses of one file by a process that reads its debug information once."""
+
+    def __init__(self, path: str) -> None:
+        self.process: subprocess.Popen[str] | None = None
+        tool = shutil.which("addr2line")
+        if tool is not None:
+            with suppress(OSError):
+                self.process = subprocess.Popen(
+                    [tool, "-a", "-f", "-i", "-C", "-e", path],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                    text=True, errors="replace", start_new_session=True,
+                )  # fmt: skip
+
+    def lines(self, offset: str) -> list[str]:
+        """Return functions and places at an address, in turns, the innermost first."""
+        if self.process is None or self.process.stdin is None or self.process.stdout is None:
+            return []
+        late = threading.Timer(PATIENCE, self.process.kill)
+        late.start()
+        found = list[str]()
+        try:
+            self.process.stdin.write(f"{offset}\n{END}\n")
+            self.process.stdin.flush()
+            for line in iter(self.process.stdout.readline, ""):
+                if line.strip() == END:
+                    self.process.stdout.readline()
+                    self.process.stdout.readline()
+                    return found[1:]
+                found.append(line.rstrip("\n"))
+        except OSError:
+            pass
+        finally:
+            late.cancel()
+        self.close()
+        return []
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
 
 
 def array_name(site: str, slot: int) -> str:

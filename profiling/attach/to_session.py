@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
@@ -49,9 +50,9 @@ def session_of(
     """Return the session of a process; `metadata` is kept in it, `modules` were traced."""
     heads = records.slots["time"][records.slots["kind"] != Record.MORE]
     origin, end = int(heads[0]), int(heads.max())
-    sites = Sites()
-    for number, text in records.texts(Record.STACK).items():
-        sites.name(number, text)
+    with closing(Sites()) as sites:
+        for number, text in records.texts(Record.STACK).items():
+            sites.name(number, text)
     lifetimes, kinds, left = _lifetimes(records, sites, origin, end)
     full = {number: demangle(name.encode()) for number, name in _kernels(records).items()}
     events = _events(records, full, origin)

@@ -28,6 +28,7 @@ from louvain_um.profiling.access.recorded_plans import program_of
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.attach import policy as attach_policy
 from louvain_um.profiling.attach import program, tracing
+from louvain_um.profiling.attach import sites as attach_sites
 from louvain_um.profiling.attach.accesses import (
     Launched,
     constant_arguments,
@@ -850,12 +851,32 @@ def test_demanglers_say_which_arguments_are_constant():
 
 
 def test_sites_without_debug_information_keep_symbol_or_offset(monkeypatch):
-    monkeypatch.setattr(Sites, "_addr2line", None)
+    monkeypatch.setattr(attach_sites.shutil, "which", lambda name: None)
     sites = Sites()
     runtime = "/x/app+0x90 cudaMallocManaged\n"
     assert sites.name(1, f"{runtime}/x/app+0x10 main\n") == "app:main+0x10"
     assert sites.name(2, "/x/app+0x20 \n") == "app+0x20"
     assert sites.name(3, "") == "allocation 3"
+
+
+@pytest.mark.system
+def test_one_process_resolves_the_addresses_of_a_file(stand_in, tmp_path):
+    listed = subprocess.run(["nm", stand_in.folder / "fixed"], capture_output=True, text=True)
+    at = {row.split()[2]: f"0x{row.split()[0]}" for row in listed.stdout.splitlines()
+          if len(row.split()) == 3}  # fmt: skip
+    resolver = attach_sites.Resolver(str(stand_in.folder / "fixed"))
+    process = resolver.process
+    for name in ("three", "phases", "shift", "three"):
+        function, place = resolver.lines(at[name])
+        assert function == name
+        assert "app.c:" in place
+    assert resolver.lines("0x1") == ["??", "??:0"]
+    assert resolver.process is process
+    resolver.close()
+    assert process.returncode is not None
+    assert resolver.lines(at["three"]) == []
+    absent = attach_sites.Resolver(str(tmp_path / "none"))
+    assert absent.lines("0x1") == []
 
 
 def test_answers_place_numbered_arrays_by_name(tmp_path):
