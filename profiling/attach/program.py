@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Final
 
@@ -51,11 +50,12 @@ LATER: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a program ended: its code, or minus its signal; its session, None without CUDA."""
+    """How a program ended: its code, or minus its signal; its session, or why there is none."""
 
     code: int
     session: Session | None
     refused: str = ""
+    missing: str = "it used no CUDA"
 
 
 def find(program: str) -> str:
@@ -120,6 +120,9 @@ def _ended(
     for file in sorted(folder.glob("*.record")):
         with suppress(LouvainUmError):
             found.append(Records(file))
+    if not found and any(folder.glob("*.record")):
+        full = f"there was no room for records in {folder.parent}; name another folder in TMPDIR"
+        return Ended(code=code, session=None, missing=full)
     if not found:
         return Ended(code=code, session=None)
     # A launcher starts the program that uses CUDA: of several, what allocates most counts.
@@ -254,7 +257,7 @@ def _compiler() -> str:
 
 
 def _compile(compiler: str) -> bytes:
-    with TemporaryDirectory() as folder:
+    with temporary_folder("louvain-um-attach-compiled") as folder:
         made = Path(folder, "inject.so")
         command = [compiler, *OPTIONS, str(SOURCE), "-o", str(made), "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.atomic_files import temporary_folder
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.attach.records import Record, Records
 from louvain_um.profiling.attach.sites import Sites, array_name
@@ -113,7 +113,7 @@ def _texts(image: bytes | bytearray) -> Iterator[str]:
         raise LouvainUmError(
             "its PTX is packed, and the toolkit's cuobjdump, which unpacks it, is not in PATH"
         )
-    with TemporaryDirectory() as folder:
+    with temporary_folder("louvain-um-attach-ptx") as folder:
         Path(folder, "image.fatbin").write_bytes(image)
         command = [tool, "-xptx", "all", "image.fatbin"]
         try:

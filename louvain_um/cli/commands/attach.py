@@ -110,7 +110,7 @@ def attach(
     ended = run(program, advice, allow_driver_eviction=allow_driver_eviction, trace=trace)
     if ended.session is None:
         if not quiet:
-            print_note(f"{program[0]} used no CUDA; no session was written")
+            print_note(f"no session of {program[0]} was written: {ended.missing}")
     else:
         ended.session.save(target, force=force)
         if advice is not None and advice.launches:

@@ -842,6 +842,19 @@ def test_records_that_find_no_room_are_counted(stand_in, tmp_path):
     assert any(note.startswith(f"{dropped:,} records found no room") for note in session.notes)
 
 
+@pytest.mark.system
+def test_a_full_temporary_folder_is_told(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    full = "import resource, os, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, -1));"
+    full += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+    full += "os.execvp(sys.argv[1], sys.argv[1:])"
+    done = stand_in.attach("-o", path, "--", sys.executable, "-c", full, stand_in.program, "three")
+    assert (done.returncode, done.stdout) == (3, "checksum 42\n")
+    assert done.stderr.count("\n") == 1
+    assert "no room for records" in done.stderr
+    assert not path.exists()
+
+
 def test_demanglers_say_which_arguments_are_constant():
     assert constant_arguments("f(float const*, unsigned int*, unsigned long)") == [
         True, False, False,
