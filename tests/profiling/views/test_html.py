@@ -15,6 +15,7 @@ from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.html import render, session_parts, write
 from louvain_um.profiling.views.html.page import embedded
+from louvain_um.profiling.views.html.parts import heading
 from louvain_um.profiling.views.html.session_parts import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, Layer, differences, migrations, rebin
@@ -181,3 +182,12 @@ def test_one_badge_says_how_all_numbers_came_about():
     measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
     assert badges(render((), sweep=Sweep(results=rows))) == ["modelled"]
     assert badges(render((), sweep=Sweep(results=[*rows, *measured]))) == ["mixed"]
+
+
+def test_the_heading_counts_launches_before_and_after():
+    def facts(before, after):
+        return heading(Session(metadata={"launches": {"before": before, "after": after}}))[1]
+
+    assert "5 launches per pass over the arcs (2 if all were copied in parts)" in facts(2, 5)
+    assert "1 launch per pass over the arcs (3 if" in facts(3, 1)
+    assert "per pass over the arcs" not in facts(1, 1)
