@@ -176,6 +176,7 @@ static int (*advise)(u64, size_t, int, int);
 static int (*prefetch)(u64, size_t, int, void *);
 static int (*is_capturing)(void *, int *);
 static int (*is_done)(void *);
+static int (*capture_mode)(int *);
 static int (*parameter)(void *, size_t, size_t *, size_t *);
 static int (*kernel_parameter)(void *, size_t, size_t *, size_t *);
 
@@ -666,12 +667,20 @@ static void end_decisions(void) { /* the lock is held */
   decision_socket.number = -1, next_decision = 0, awaited = 0;
 }
 
+static int has_ended(void *stream) {
+  int mode = 2; /* captures of this thread must not see the call */
+  if (capture_mode) capture_mode(&mode);
+  int found = !is_done || is_done(stream) != NOT_READY;
+  if (capture_mode) capture_mode(&mode);
+  return found;
+}
+
 /* Ask the command to decide from what was recorded until now, if the kernels before have ended or take too long. */
 static void ask_for_decision(void *stream) {
   u32 question[2] = {UINT32_MAX, 0};
   if (!due_since) due_since = now();
   int is_late = now() - due_since > PATIENCE / 4;
-  for (u64 begun = now(); is_done && is_done(stream) == NOT_READY && now() - begun < PATIENCE; usleep(100))
+  for (u64 begun = now(); !has_ended(stream) && now() - begun < PATIENCE; usleep(100))
     if (!is_late) return;
   flush(1);
   pthread_mutex_lock(&lock);
@@ -900,6 +909,7 @@ static int find_functions(void) {
   device_name = function_of(driver, "cuDeviceGetName"), advise = function_of(driver, "cuMemAdvise");
   prefetch = function_of(driver, "cuMemPrefetchAsync"), is_capturing = function_of(driver, "cuStreamIsCapturing");
   is_done = function_of(driver, "cuStreamQuery");
+  capture_mode = function_of(driver, "cuThreadExchangeStreamCaptureMode");
   parameter = function_of(driver, "cuFuncGetParamInfo"), kernel_parameter = function_of(driver, "cuKernelGetParamInfo");
   return subscribe && enable_callback && callback_name && register_buffers && next_record && enable_activity &&
          configure_counters && flush_all;
