@@ -479,6 +479,12 @@ def test_records_that_a_program_wrote_over_are_an_error(stand_in, tmp_path):
     assert damaged
 
 
+def default_signals():
+    """Let a process have signals that a shell ignores in what it runs in the background."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.system
 @pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"])
 def test_a_signal_reaches_the_program(stand_in, tmp_path, name):
@@ -490,6 +496,7 @@ def test_a_signal_reaches_the_program(stand_in, tmp_path, name):
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=default_signals,
     ) as running:
         assert running.stdout.readline() == b"ready\n"
         running.send_signal(number)
@@ -519,7 +526,7 @@ def test_what_a_terminal_sends_to_a_group_comes_once(stand_in, tmp_path):
     command = [sys.executable, "-m", "louvain_um", "attach", "-q", "-o", str(tmp_path / "s.npz")]
     with subprocess.Popen(
         [*command, "--", sys.executable, str(script)], env=stand_in.variables,
-        stdout=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=default_signals,
     ) as running:  # fmt: skip
         assert running.stdout.readline() == "ready\n"
         os.killpg(running.pid, signal.SIGINT)
