@@ -178,15 +178,18 @@ def measure(
         "Parquet": (lambda: detected(parquet), lambda: pa.parquet.read_table(parquet)),
         "npz": (lambda: detected(npz), lambda: dict(np.load(npz))),
         "pandas frame": (lambda: detected(frame), None),
+        "pandas frame, ids of 64 bits": (lambda: detected(sparse), None),
         "SciPy CSR": (lambda: detected(matrix), lambda: matrix.data.copy()),
     }
     frame = pandas.DataFrame({"source": u, "target": v})
+    spread = np.uint64(0x9E3779B97F4A7C15)  # odd, so that ids stay different
+    sparse = (frame.astype(np.uint64) * spread // np.uint64(2)).astype(np.int64)
     if gpu:
         import cupy
-        from cupyx.scipy import sparse
+        from cupyx.scipy.sparse import csr_matrix
 
         ends = cupy.asarray(u), cupy.asarray(v)
-        there = sparse.csr_matrix(matrix.astype(np.float32))
+        there = csr_matrix(matrix.astype(np.float32))
         keys = cupy.random.randint(0, 2**62, graph.n_arcs, dtype=cupy.int64)
         ways["CuPy CSR"] = (lambda: detected(there), None)
         ways["CuPy (u, v)"] = (lambda: detected(ends), lambda: synchronized(cupy.sort(keys)))
