@@ -232,7 +232,8 @@ def parts_of(
     """Return the number of connected components of each community."""
     there = graph.counts_there(labels, parts=True)
     if there is not None:
-        return there[-1]
+        found: NDArray[np.int64] = there[-1]
+        return found
     parts = sizes.copy()
     parent, members = np.arange(len(labels), dtype=np.uint32), np.zeros(len(labels), np.uint32)
     largest = np.zeros(len(parts), np.uint32)
