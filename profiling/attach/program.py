@@ -14,7 +14,7 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,9 +97,9 @@ def run(
         stack.enter_context(served(advice, tracing, socket))
         begun = time.perf_counter()
         try:
-            with passing_on() as children:
+            with passing_on() as to:
                 child = subprocess.Popen(list(command), executable=path, env=variables)
-                children.append(child)
+                to(child)
                 code = child.wait()
                 if advice is not None:
                     advice.end()
@@ -195,15 +195,20 @@ class Witness:
 
 
 @contextmanager
-def passing_on() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Pass signals on to the children listed while the block runs."""
-    children, witness = list[subprocess.Popen[bytes]](), Witness()
+def passing_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Yield what takes a child; pass on to it the signals that come while the block runs."""
+    children, early, witness = list[subprocess.Popen[bytes]](), list[int](), Witness()
+
+    def add(child: subprocess.Popen[bytes]) -> None:
+        children.append(child)
+        for number in early:
+            child.send_signal(number)
 
     def to_children(number: int, _: FrameType | None) -> None:
-        if signal.Signals(number).name in OF_TERMINALS and witness.got(number):
-            return
-        for child in children:
-            child.send_signal(number)
+        if not children:  # it may run already
+            early.append(number)
+        elif signal.Signals(number).name not in OF_TERMINALS or not witness.got(number):
+            children[0].send_signal(number)
 
     before = {}
     for name in (*PASSED_ON, *OF_TERMINALS):
@@ -211,7 +216,7 @@ def passing_on() -> Iterator[list[subprocess.Popen[bytes]]]:
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, to_children)
     try:
-        yield children
+        yield add
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

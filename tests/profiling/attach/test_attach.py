@@ -12,6 +12,7 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -503,6 +504,16 @@ def test_a_signal_reaches_the_program(stand_in, tmp_path, name):
         assert running.wait(30) == -number
     assert load(path).lifetimes
     assert not {"s.npz"} ^ {name for name in os.listdir(tmp_path) if "core" not in name}
+
+
+def test_a_signal_before_the_child_is_known_is_sent_later(monkeypatch):
+    sent, handlers = [], {}
+    monkeypatch.setattr(program.signal, "signal", handlers.setdefault)
+    with program.passing_on() as to:
+        handlers[signal.SIGTERM](signal.SIGTERM, None)
+        to(SimpleNamespace(send_signal=sent.append))
+        handlers[signal.SIGHUP](signal.SIGHUP, None)
+    assert sent == [signal.SIGTERM, signal.SIGHUP]
 
 
 COUNTS = """
