@@ -36,8 +36,9 @@ from louvain_um.profiling.attach.tracing import MOST_IMAGE, Tracing
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import event_arrays
 from louvain_um.profiling.session.events import Kind as EventKind
-from louvain_um.profiling.simulator import Trace
+from louvain_um.profiling.simulator import Launch, Trace
 from louvain_um.profiling.simulator.simulate import SAMPLE, seconds_within
+from louvain_um.profiling.simulator.trace import Step
 
 CODES: Final[Mapping[Kind, int]] = {
     "managed": 0, "prefetched": 1, "device": 1, "host_mapped": 2, "read_mostly": 3, "split": 4,
@@ -314,6 +315,10 @@ class Candidates:
     best: dict[str, Placement]
     seconds: float = inf
     left: int = MOST_TOUCHES
+    each: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.each = sum(map(_simulated, self.trace.steps))
 
     def fastest(self, arrays: Iterable[ProgramArray]) -> dict[str, Placement]:
         """Return the fastest of what was found and what one would write by hand for some arrays.
@@ -347,7 +352,7 @@ class Candidates:
         """Return the seconds of a replay; infinitely many if it cannot be, or takes too long."""
         if self.left <= 0:
             return inf
-        self.left -= self.trace.touches
+        self.left -= self.each
         names = {name: str(where) for name, where in placements.items()}
         try:
             seconds, evictions = seconds_within(
@@ -357,6 +362,14 @@ class Candidates:
             return inf
         self.left -= EVICTION * min(evictions, SAMPLE)
         return seconds
+
+
+def _simulated(step: Step) -> int:
+    """Return the touches of a step that are simulated: of many in random order, a sample."""
+    if not isinstance(step, Launch):
+        return 0
+    t = step.touches
+    return int(np.where(t.scattered, np.minimum(t.amount, 2 * SAMPLE), t.length).sum())
 
 
 def _bytes_to_host(session: SessionData) -> dict[str, int]:

@@ -252,6 +252,7 @@ def test_few_touches_of_candidates_are_replayed(in_turns, monkeypatch):
         best={name: Placement("host_mapped") for name in ("first", "then")},
         left=3 * trace.touches,
     )  # fmt: skip
+    assert candidates.each == trace.touches
     candidates.fastest(made.arrays)
     assert len(replays) == 3
     assert replays[0] == {"first": "host_mapped", "then": "host_mapped"}
