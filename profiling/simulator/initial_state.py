@@ -86,6 +86,7 @@ def build_state(
     switches[c.COUNTER_THRESHOLD] = counted if given is None else given
     switches[c.BATCH_SIZE] = driver.batch_size
     switches[c.THRESHOLD] = driver.density_percent
+    switches[c.MIN_FAULTS] = driver.min_faults
     switches[c.COHERENT] = machine.coherent
     switches[c.WINDOW] = machine.faults_in_flight
     switches[c.DETECT_THRASHING] = detect

@@ -59,7 +59,9 @@ REMOTE_USES = 12  # accesses over the bus since its counter was cleared
 CHUNK = 13  # root chunk: of a whole block itself, of a small one the latest with pages of it
 REGIONS = 14  # of 64 KiB with such accesses, as bits
 CHANGED_NEXT = 15  # in the list of blocks that changed, or UNCHANGED
-BLOCK_COLUMNS = 16
+FAULTED_TO = 16  # where its latest faults brought pages
+FAULTED_PAGES = 17  # how many, since they last went elsewhere; both only with MIN_FAULTS
+BLOCK_COLUMNS = 18
 
 NOWHERE = -1
 UNCHANGED = -2
@@ -141,7 +143,8 @@ GPUS = 20
 NUMBER = 21  # of this GPU among them
 LINK = 22  # what a page on another GPU is to this one: ON_OTHER or ON_PEER
 FAST_LINK = 23  # whether GPUs are joined by NVLink, with atomics of its own
-SWITCHES = 24
+MIN_FAULTS = 24  # pages of a block that fault before neighbours come along
+SWITCHES = 25
 
 # Columns of what is known of pages and blocks that thrash, see `thrashing`.
 THRASH_COLUMNS = 9

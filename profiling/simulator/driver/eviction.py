@@ -319,7 +319,7 @@ def free_block(s, block):
                 give_back(s, piece)
             s.home[page] = c.NOWHERE
         s.pages[page] = 0
-    row[c.RESIDENT] = 0
+    row[c.RESIDENT] = row[c.FAULTED_PAGES] = 0
     if s.switches[c.DETECT_THRASHING]:
         forget_block(s, block)
         s.watched[block] = 0

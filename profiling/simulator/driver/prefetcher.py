@@ -58,6 +58,7 @@ def choose(processor, bits, advice, pin, reads, coherent, cause):
     counters count as readers.
     """
     where = bits & c.ANYWHERE
+    near = where & c.ON_PEER if where & c.ON_PEER else where & ~c.ON_OTHER
     duplicated = where & (where - 1) != 0 and advice.duplicates != DISABLED and pin == 0
     if advice.duplicates == ENABLED or duplicated:
         return processor | DUPLICATE if reads else processor
@@ -73,8 +74,8 @@ def choose(processor, bits, advice, pin, reads, coherent, cause):
     if where & processor:
         return processor
     stays = advice.accessed_by & processor != 0 or cause == FOREIGN
-    if stays and reaches and where != c.ON_OTHER and cause != COUNTERS:
-        return where
+    if stays and reaches and near != 0 and cause != COUNTERS:
+        return near
     return preferred if preferred != 0 else processor
 
 
@@ -86,6 +87,8 @@ def add_neighbours(s, block, destination, untouched):
     if s.switches[c.PREFETCHING] == 0 or (preferred != 0 and preferred != destination):
         return
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
+    if s.switches[c.MIN_FAULTS] > 1 and few_faulted(s, row, destination):
+        return
     if preferred == destination and untouched:
         for offset in range(row[c.FIRST] - base, row[c.FIRST] - base + row[c.PAGES]):
             if s.want[offset] == 0:
@@ -98,6 +101,16 @@ def add_neighbours(s, block, destination, untouched):
             (s.pages, s.words), (s.want, s.marks), (s.tree, s.barred), row[c.FIRST],
             row[c.PAGES], destination, s.switches[c.THRESHOLD], barring,
         )  # fmt: skip
+
+
+@compiled
+def few_faulted(s, row, destination):
+    """Count the FAULTED pages of a block; return whether they are too few for neighbours."""
+    if row[c.FAULTED_TO] != destination:
+        row[c.FAULTED_TO], row[c.FAULTED_PAGES] = destination, 0
+    for offset in range(c.BLOCK_PAGES):
+        row[c.FAULTED_PAGES] += s.want[offset] == c.FAULTED
+    return row[c.FAULTED_PAGES] < s.switches[c.MIN_FAULTS]
 
 
 @inlined

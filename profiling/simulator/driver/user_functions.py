@@ -277,6 +277,8 @@ class Driver:
         counters where the host has pages of 4 KiB.
     density_percent : int
         A subtree is filled when more than this share of it is resident or asked for.
+    min_faults : int
+        Pages of a block that fault, of one processor in a row, before neighbours come along.
     batch_size : int
         Faults fetched at a time.
     batches_per_service : int
@@ -304,6 +306,7 @@ class Driver:
     prefetch: str = "density"
     access_counters: int | None = None
     density_percent: int = 51
+    min_faults: int = 1
     batch_size: int = 256
     batches_per_service: int = 20
     prefetch_passes: int = 2
@@ -327,7 +330,7 @@ class Driver:
         if not 0 <= self.density_percent <= 100:
             raise OptionError("density_percent", self.density_percent, "must be 0 to 100")
         for name in (
-            "batch_size", "batches_per_service", "prefetch_passes",
+            "min_faults", "batch_size", "batches_per_service", "prefetch_passes",
             "thrash_events", "thrash_throttles",
         ):  # fmt: skip
             if getattr(self, name) < 1:
