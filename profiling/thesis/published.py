@@ -11,6 +11,32 @@ from typing import Final
 
 from louvain_um.profiling.sweep.results import Row, gains
 
+MACHINES: Final[dict[str, str]] = {
+    "p4000": "PASCAL: 2 × Xeon Silver 4114, 32 GB; Quadro P4000, 8 GB",
+    "rtx3060ti": "AMPERE: Xeon E5-2609 v4, 64 GB; RTX 3060 Ti, 8 GB",
+}
+"""Table 4.1, by profile."""
+
+DATASETS: Final[dict[str, tuple[int, int, bool]]] = {
+    "audikw_1": (943_695, 76_708_152, True),
+    "soc-LiveJournal1": (4_847_571, 68_475_391, False),
+    "Long_Coup_dt6": (1_470_152, 85_618_840, True),
+    "dielFilterV3real": (1_102_824, 88_203_196, True),
+    "cage15": (5_154_859, 94_044_692, True),
+    "rgg_n_2_24_s0": (16_777_216, 265_114_400, False),
+    "kron_g500-logn21": (2_097_152, 182_081_864, True),
+    "uk-2002": (18_520_486, 292_243_663, False),
+    "uk-2005": (39_459_925, 921_345_078, False),
+    "kmer_V1r": (214_005_017, 465_410_904, False),
+    "kron_24_24": (16_777_216, 773_919_478, False),
+    "mawi_20151202033": (226_196_185, 480_047_894, False),
+    "sk-2005": (50_636_154, 1_930_292_948, False),
+}
+"""Table 4.2: vertices, arcs after conversion, whether weighted.
+
+mawi_20151202033 is in Table 4.7 alone: its size is that of the SuiteSparse collection.
+"""
+
 GROUPS: Final = ("graph", "hash", "community", "scratch")
 """Graph's CSR, Hash Tables, Community Info., Others."""
 

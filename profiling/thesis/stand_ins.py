@@ -19,7 +19,7 @@ from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.points import Settings, Subject
 from louvain_um.profiling.sweep.replay import Point, replay
 from louvain_um.profiling.sweep.run import Progress, ProgressCallback, recording_of
-from louvain_um.profiling.thesis.published import ACCESSES, GROUPS, NON_FITTING
+from louvain_um.profiling.thesis.published import ACCESSES, DATASETS, GROUPS, NON_FITTING
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -189,36 +189,23 @@ RMAT_EXTRA: Final = 1.25
 MEAN_OVER_LEAST: Final = 3.4
 """Mean degree of the power law over its least degree."""
 
-_TABLE: Final[tuple[tuple[str, Kind, int, int, bool], ...]] = (
-    ("audikw_1", "mesh", 943_695, 76_708_152, True),
-    ("soc-LiveJournal1", "social", 4_847_571, 68_475_391, False),
-    ("Long_Coup_dt6", "mesh", 1_470_152, 85_618_840, True),
-    ("dielFilterV3real", "mesh", 1_102_824, 88_203_196, True),
-    ("cage15", "mesh", 5_154_859, 94_044_692, True),
-    ("rgg_n_2_24_s0", "mesh", 16_777_216, 265_114_400, False),
-    ("kron_g500-logn21", "kronecker", 2_097_152, 182_081_864, True),
-    ("uk-2002", "web", 18_520_486, 292_243_663, False),
-)
+_KINDS: Final[dict[str, Kind]] = {
+    "audikw_1": "mesh", "soc-LiveJournal1": "social", "Long_Coup_dt6": "mesh",
+    "dielFilterV3real": "mesh", "cage15": "mesh", "rgg_n_2_24_s0": "mesh",
+    "kron_g500-logn21": "kronecker", "uk-2002": "web", "uk-2005": "web", "kmer_V1r": "chain",
+    "kron_24_24": "kronecker", "mawi_20151202033": "traffic", "sk-2005": "web",
+}  # fmt: skip
 
-GRAPHS: Final = tuple(
-    StandIn(name=name, kind=kind, vertices=vertices, arcs=arcs, weighted=weighted)
-    for name, kind, vertices, arcs, weighted in _TABLE
-)
+
+def _stand_in(name: str) -> StandIn:
+    vertices, arcs, weighted = DATASETS[name]
+    return StandIn(name=name, kind=_KINDS[name], vertices=vertices, arcs=arcs, weighted=weighted)
+
+
+GRAPHS: Final = tuple(_stand_in(name) for name in _KINDS if name not in NON_FITTING)
 """The graphs that both machines ran, and uk-2002."""
 
-_LARGE: Final[tuple[tuple[str, Kind, int, int], ...]] = (
-    ("uk-2005", "web", 39_459_925, 921_345_078),
-    ("kmer_V1r", "chain", 214_005_017, 465_410_904),
-    ("kron_24_24", "kronecker", 16_777_216, 773_919_478),
-    # Not in Table 4.2: the size that the SuiteSparse collection gives.
-    ("mawi_20151202033", "traffic", 226_196_185, 480_047_894),
-    ("sk-2005", "web", 50_636_154, 1_930_292_948),
-)
-
-NON_FITTING_GRAPHS: Final = tuple(
-    StandIn(name=name, kind=kind, vertices=vertices, arcs=arcs, weighted=False)
-    for name, kind, vertices, arcs in _LARGE
-)
+NON_FITTING_GRAPHS: Final = tuple(_stand_in(name) for name in _KINDS if name in NON_FITTING)
 """The graphs that do not fit 8 GB (Table 4.7, Figure 4.23)."""
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from louvain_um.placement.machine.profiles import load_machine
+from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling.sweep.results import (
     Row,
     Sweep,
@@ -26,6 +28,7 @@ from louvain_um.profiling.views.table import Column, Table, ValueFormat
 def tables(sweep: Sweep) -> tuple[Table, ...]:
     """Return all tables that a sweep has rows for."""
     result = [
+        *setup(sweep),
         *grids(sweep),
         in_core(sweep),
         mean_gains(sweep),
@@ -38,6 +41,71 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
         all_runs(sweep),
     ]
     return tuple(table for table in result if table.rows)
+
+
+def setup(sweep: Sweep) -> list[Table]:
+    """Return machines, graphs and policies of the study: Tables 4.1, 4.2 and 4.5."""
+    if not sweep.is_study:
+        return []
+    gpus = dict.fromkeys(str(row.get("gpu") or "") for row in sweep.results)
+    known = [load_machine(gpu) for gpu in gpus if gpu in published.MACHINES]
+    graphs = {row["graph"]: row for row in sweep.results}
+    policies = [name for name in ("base", *published.GAINS)
+                if any(row["policy"] == name for row in sweep.results)]  # fmt: skip
+    return [
+        Table(
+            name="machines",
+            title="Machines (the thesis's Table 4.1)",
+            columns=(
+                Column("machine", "profile", "text"),
+                Column("memory", "device memory", "bytes"),
+                Column("remote", "host memory read in place, per s", "bytes"),
+                Column("published", "published", "text"),
+            ),
+            rows=tuple(
+                {"machine": each.name, "memory": each.memory_bytes,
+                 "remote": each.remote_bandwidth, "published": published.MACHINES[each.name]}
+                for each in known
+            ),
+            evidence="figures of machine profiles; published as printed in the thesis",
+        ),
+        Table(
+            name="datasets",
+            title="Graphs (the thesis's Table 4.2)",
+            columns=(
+                Column("graph", "graph", "text"),
+                Column("scale", "scale", "share"),
+                Column("vertices", "vertices"),
+                Column("arcs", "arcs"),
+                Column("their_vertices", "published vertices"),
+                Column("their_arcs", "published arcs"),
+                Column("weights", "weights", "text"),
+            ),
+            rows=tuple(
+                {"graph": graph, "scale": row["scale"],
+                 "vertices": row.get("vertices"), "arcs": row.get("arcs"),
+                 "their_vertices": theirs[0], "their_arcs": theirs[1],
+                 "weights": "yes" if theirs[2] else "no"}
+                for graph, row in graphs.items() if (theirs := published.DATASETS.get(graph))
+            ),
+            evidence="stand-ins, generated; published as printed in the thesis",
+        ),
+        Table(
+            name="policies",
+            title="Advice of each policy (the thesis's Table 4.5)",
+            columns=(
+                Column("policy", "policy", "text"),
+                Column("groups", "groups that prefer the host, accessed by the GPU", "text"),
+            ),
+            rows=tuple(
+                {"policy": name, "groups": ", ".join(
+                    group for group, to in find_policy(name).placements.items()
+                    if to.kind == "host_mapped") or "none"}
+                for name in policies
+            ),
+            evidence="as published in the thesis",
+        ),
+    ]  # fmt: skip
 
 
 def grids(sweep: Sweep) -> list[Table]:

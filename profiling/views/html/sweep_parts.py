@@ -29,6 +29,7 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
     """Return the parts on a sweep."""
     times = _time_charts(sweep)
     texts = [published.TIMES_ABOUT] if sweep.is_study else []
+    about = non_empty(*tables.setup(sweep))
     if len(times) > MOST_CHARTS:
         texts.append(f"The first {MOST_CHARTS} of {len(times)} charts; the tables have all.")
     parts = [
@@ -48,7 +49,11 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
             multiples=True,
             title="Running times",
             texts=tuple(texts),
-            items=[*times[:MOST_CHARTS], *tables.grids(sweep)],
+            items=[
+                *times[:MOST_CHARTS],
+                *non_empty(tables.in_core(sweep)),
+                *tables.grids(sweep),
+            ],
         ),
         PagePart(
             anchor="cost-breakdown",
@@ -74,6 +79,8 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
     fitting = tables.non_fitting(sweep)
     if fitting.rows:
         parts.append(PagePart(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
+    if about:
+        parts.append(PagePart(anchor="study-setup", title="The study", items=about))
     parts.append(
         PagePart(anchor="all-runs", title="All runs", items=non_empty(tables.all_runs(sweep)))
     )
