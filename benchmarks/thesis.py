@@ -43,7 +43,14 @@ from louvain_um.profiling.sweep.points import parse_policies
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.results import gains
 from louvain_um.profiling.sweep.run import Settings, sweep
-from louvain_um.profiling.thesis.published import GAINS, GROUPS, NON_FITTING
+from louvain_um.profiling.thesis.published import (
+    ACCESSES,
+    GAINS,
+    GROUPS,
+    IN_CORE_SECONDS,
+    NON_FITTING,
+    PEAK_MB,
+)
 from louvain_um.profiling.thesis.stand_ins import (
     ABOUT,
     GRAPHS,
@@ -222,11 +229,11 @@ def modelled(standing: StandIn, scale: float, gpu: str) -> dict[str, Any]:
     return {"graph": standing.name, "scale": scale, "seconds": seconds}
 
 
-def in_core(part: str, scale: float, repeat: int) -> Iterator[dict[str, Any]]:
+def in_core(part: str, graphs: list[str], scale: float, repeat: int) -> Iterator[dict[str, Any]]:
     """Yield the rows of a part, smaller graphs first."""
     with tempfile.TemporaryDirectory() as folder:
         program = "" if part == "model" else compiled("rundemanen", Path(folder))
-        for standing in sorted(GRAPHS, key=lambda each: each.arcs):
+        for standing in sorted(map(stand_in, graphs), key=lambda each: each.arcs):
             if part == "program":
                 row = measured(standing, scale, repeat, program, folder)
             elif part == "accesses":
@@ -237,22 +244,27 @@ def in_core(part: str, scale: float, repeat: int) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def mean_gains(record: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return, of each part that has seconds, the mean gain over base by policy."""
-    return {
-        part: {
-            policy: float(np.mean([row["seconds"]["base"] / row["seconds"][policy]
-                                   for row in record[part]]))
-            for policy in GAINS
+def beside(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with what the thesis published, and the mean gain of each policy."""
+    parts = {part: record[part] for part in ("program", "model") if record.get(part)}
+    gains = [
+        {"policy": policy, "published": published[0]}
+        | {
+            part: float(np.mean([each["seconds"]["base"] / each["seconds"][policy]
+                                 for each in rows]))
+            for part, rows in parts.items()
         }
-        for part in ("program", "model") if record.get(part)
-    }  # fmt: skip
+        for policy, published in GAINS.items()
+    ]  # fmt: skip
+    published = {"seconds": IN_CORE_SECONDS, "accesses": ACCESSES, "peak_mb": PEAK_MB}
+    return record | {"gains": gains, "published": published}
 
 
 def main() -> None:
     """Replay or run, and save."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--parts", nargs="+", choices=("program", "accesses", "model"))
+    parser.add_argument("--graphs", nargs="+", default=[graph.name for graph in GRAPHS])
     parser.add_argument("--scale", type=float)
     parser.add_argument("--large-scale", type=float, default=SCALE * LARGE_SCALE)
     parser.add_argument("--repeat", type=int, default=2)
@@ -263,11 +275,10 @@ def main() -> None:
         if asked.parts != ["model"]:
             record["machine"] = machine()
         for part in asked.parts:
-            record[part] = []
-            for row in in_core(part, asked.scale or SCALE, asked.repeat):
-                record[part].append(row)
-                record["gains"] = mean_gains(record)
-                save("thesis", record, asked.output, device="cuda")
+            for row in in_core(part, asked.graphs, asked.scale or SCALE, asked.repeat):
+                others = [each for each in record.get(part, []) if each["graph"] != row["graph"]]
+                record[part] = [*others, row]
+                save("thesis", beside(record), asked.output, device="cuda")
         return
     record = {"machine": machine(), "evidence": "modelled", "about": list(ABOUT)}
     record |= {"study": study(asked.scale or SCALE), "large": large(asked.large_scale)}
