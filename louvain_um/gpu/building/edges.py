@@ -46,6 +46,9 @@ SHARE: Final = 0.9
 FIXED_BYTES: Final = 1 << 16
 """What building takes in addition to edges, vertices and arcs."""
 
+AT_ONCE: Final = 1 << 30
+"""Arcs that are sorted at once, at most: sorts of more than 2^31 keys are untried."""
+
 NUMBERING: Final = 64
 """Bytes that numbering takes for each different id, and for each that is looked at at a time."""
 
@@ -227,6 +230,7 @@ def sizes_within(limit: int, edges: int, n: int, *, weighted: bool, threads: int
     listed, arc, scratch = WEIGHTED if weighted else UNWEIGHTED
     if least <= limit:
         at_once = least + max(0, records - RANGE_ARCS) * scratch <= limit
+        at_once &= records <= AT_ONCE
         return Sizes(edges, records, max(records, RANGE_ARCS) if at_once else RANGE_ARCS)
     rest = limit - 32 * n - FIXED_BYTES
     # A piece of the list takes an eighth, twice: the next one comes before the last has gone.
