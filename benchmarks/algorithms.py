@@ -117,7 +117,7 @@ def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
 
     from louvain_um.algorithms.products import UNIT
     from louvain_um.gpu.algorithms import launches
-    from louvain_um.gpu.algorithms.rows import KernelRows
+    from louvain_um.gpu.algorithms.workspace import KernelRows
 
     plain, weighted, n = KernelRows.of(graph), KernelRows.of(heavy), graph.n_vertices
     values = np.random.default_rng(0).random(n)

@@ -81,8 +81,8 @@ def machine() -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
     try:
+        from louvain_um.gpu.runtime.compile_cache import compiler
         from louvain_um.gpu.runtime.device import describe, pick
-        from louvain_um.gpu.runtime.nvrtc import compiler
 
         about["device"] = describe(pick("cuda").index)
         about["nvrtc"] = ".".join(map(str, compiler().version))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.errors import GraphError, OptionError, among, shown
-from louvain_um.gpu.algorithms.rows import CONTROL_WORDS
+from louvain_um.gpu.algorithms.workspace import CONTROL_WORDS
 from louvain_um.gpu.graph import DeviceGraph, there_of
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
@@ -55,7 +55,7 @@ def rows_there(graph: Any, *, linked: bool = True) -> Any:
         return graph.linked_device_view()
     graph = there_of(graph) or graph
     if isinstance(graph, DeviceGraph):
-        from louvain_um.gpu.algorithms.rows import KernelRows
+        from louvain_um.gpu.algorithms.workspace import KernelRows
 
         return KernelRows.of(graph)
     return graph.device_view() if hasattr(graph, "device_view") else None

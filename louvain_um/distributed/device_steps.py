@@ -16,10 +16,8 @@ from louvain_um.cpu.level import I64, U32, CpuLevel, Host
 from louvain_um.distributed.communicator import Communicator, gather_columns
 from louvain_um.gpu.level import GpuLevel, unsigned
 from louvain_um.gpu.move.move import report_sweeps
-from louvain_um.gpu.ranks.aggregate import sum_local
-from louvain_um.gpu.ranks.loading import ROOM, arena_bytes
-from louvain_um.gpu.ranks.share import Link, Share
-from louvain_um.gpu.ranks.steps import move_shared, refine_shared
+from louvain_um.gpu.ranks.share import ROOM, Link, Share, arena_bytes
+from louvain_um.gpu.ranks.steps import move_shared, refine_shared, sum_local
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.guard import guard

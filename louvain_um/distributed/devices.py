@@ -32,10 +32,8 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import DeviceRun, GpuLevel
 from louvain_um.gpu.move.move import report_sweeps
 from louvain_um.gpu.preparation import Prepared, kernel_types, load_kernels
-from louvain_um.gpu.ranks.aggregate import aggregate_shared
-from louvain_um.gpu.ranks.loading import SharedRows, load_share
-from louvain_um.gpu.ranks.share import Share, Waits, turns
-from louvain_um.gpu.ranks.steps import move_shared, refine_shared
+from louvain_um.gpu.ranks.share import Share, SharedRows, Waits, load_share, turns
+from louvain_um.gpu.ranks.steps import aggregate_shared, move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.graph.graph import Graph

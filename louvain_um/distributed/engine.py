@@ -20,16 +20,16 @@ from louvain_um.core.objective import Problem, Sums, problem_of
 from louvain_um.cpu.engine import CpuEngine, start_next
 from louvain_um.cpu.level import I64, U32, CpuLevel, max_degree
 from louvain_um.distributed.checkpoint import Checkpoint
-from louvain_um.distributed.coarse_rows import (
+from louvain_um.distributed.communicator import Communicator, gather_columns
+from louvain_um.distributed.host_steps import RankHostSteps, join_trees
+from louvain_um.distributed.partition import (
+    RankGraph,
     RankRows,
     cut_rows,
     exchange_rows,
     gather_rows,
     merge_pieces,
 )
-from louvain_um.distributed.communicator import Communicator, gather_columns
-from louvain_um.distributed.host_steps import RankHostSteps, join_trees
-from louvain_um.distributed.partition import RankGraph
 
 if TYPE_CHECKING:
     from louvain_um.distributed.device_steps import RankDeviceSteps

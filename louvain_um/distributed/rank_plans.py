@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from louvain_um.core.rules import SUB_ROUNDS
-from louvain_um.distributed.coarse_rows import BINS
+from louvain_um.distributed.partition import BINS
 from louvain_um.errors import OptionError
-from louvain_um.gpu.ranks.loading import arena_bytes
+from louvain_um.gpu.ranks.share import arena_bytes
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.placement.machine.profiles import rate, rates
 

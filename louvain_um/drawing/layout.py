@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from louvain_um.errors import LouvainUmError, install_hint
 from louvain_um.graph.export import all_edges
 from louvain_um.graph.graph import Graph
-from louvain_um.graph.subgraph import induced_graph, subgraph
+from louvain_um.graph.row_view import induced_graph, subgraph
 from louvain_um.results.display import shown
 from louvain_um.results.frame import hub_members
 from louvain_um.results.partition import Result

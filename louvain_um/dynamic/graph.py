@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.interrupts import uninterrupted
+from louvain_um.core.compiled import uninterrupted
 from louvain_um.core.numbering import distinct
 from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows
@@ -29,7 +29,7 @@ from louvain_um.dynamic.batches.names import (
     weights_at,
 )
 from louvain_um.dynamic.contents import Contents, HostContents
-from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
+from louvain_um.dynamic.declared import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
 from louvain_um.dynamic.stores import DEVICE_STORES, share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Growing, Store, given
 from louvain_um.errors import (
@@ -561,7 +561,7 @@ class DynamicGraph:
         return self._device_view(store.loops, store.walked())
 
     def _device_view(self, loops: Any, rows: tuple[Any, ...]) -> Any:
-        from louvain_um.gpu.algorithms.rows import KernelRows
+        from louvain_um.gpu.algorithms.workspace import KernelRows
 
         begins, ends, targets, weights, *linked = rows
         return KernelRows(

@@ -14,7 +14,7 @@ import numpy as np
 
 from louvain_um.dynamic.stores.ouro_heap import CHUNKS, PAGES, HeapShape
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+from louvain_um.gpu.runtime.launch import Struct, layout, pointers
 
 HEADERS: Final = Path(__file__).parents[1] / "gpu/ouroboros"
 """Folder of ``ouroboros.cuh`` and of what it includes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objective import Problem, Sums
-from louvain_um.events import Observer, Phase
-from louvain_um.gpu.aggregate.aggregate import aggregate
+from louvain_um.events import Observer, Phase, ignore
+from louvain_um.gpu.aggregate.aggregate import Begun, aggregate, begin
 from louvain_um.gpu.aggregate.reaggregate import FromInput, give_back
-from louvain_um.gpu.early import EarlyWork
 from louvain_um.gpu.followed_plan import FollowedPlan
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import DeviceRun, GpuLevel
@@ -28,7 +27,7 @@ from louvain_um.gpu.move.extended import (
     sum_masses,
 )
 from louvain_um.gpu.move.move import MoveLaunch, report_sweeps
-from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
+from louvain_um.gpu.out_of_core.vertex_blocks import move_blocks, refine_blocks
 from louvain_um.gpu.preparation import Prepared, prepare_run
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
@@ -283,3 +282,50 @@ class GpuEngine:
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget."""
         return self.followed.provenance(self.in_place)
+
+
+class EarlyWork:
+    """Launches refinement and aggregation of a level early, where that costs little if in vain."""
+
+    def __init__(self, followed: FollowedPlan, room: LevelRoom, from_input: FromInput) -> None:
+        self.followed, self.room, self.from_input = followed, room, from_input
+        self.run = followed.prepared.run
+        self.begun: Begun | None = None
+
+    def launch(self, level: GpuLevel, refine: Callable[[GpuLevel], None]) -> None:
+        """Launch what follows a level, if it may be; `refine` launches its refinement."""
+        run = self.run
+        if run.observer is not ignore or self.followed.prepared.blocks or run.problem.extended:
+            return
+        # Levels of whole communities have no sums from refinement.
+        if not level.whole and self.allowed(level) and not self.from_input.wanted(level):
+            if run.leiden:
+                refine(level)
+            run.memory.free("totals")
+            self.begun = begin(run.memory, level, run.limits)
+
+    def allowed(self, level: GpuLevel) -> bool:
+        """Return whether what follows a level may be in vain, and finds room."""
+        limits, leiden, most = self.run.limits, self.run.leiden, max(level.vertices, level.arcs)
+        if most <= limits.small:
+            holds = self.room.holds_early(level, leiden=leiden)
+            return (level.number > 0 or self.followed.stays_on_device) and holds
+        # Few arcs of many vertices are aggregated by one launch, whose arrays are long then.
+        if level.arcs <= limits.small or not self.followed.keeps_layout:
+            return False
+        # What moves of the input counts, however little. Numbering alone is soon done.
+        certain = level.number == level.cycle == 0
+        few = level.number > 0 and most <= limits.early
+        if leiden and not certain and not few:
+            return False
+        return self.room.holds_early(level, leiden=leiden, at_once=False)
+
+    def take(self) -> Begun | None:
+        """Return what was launched for the level that goes on, if anything."""
+        begun, self.begun = self.begun, None
+        return begun
+
+    def discard(self) -> None:
+        """Free what was launched in vain."""
+        if begun := self.take():
+            begun.discard()

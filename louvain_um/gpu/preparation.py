@@ -19,7 +19,7 @@ from louvain_um.gpu.aggregate.limits import (
 )
 from louvain_um.gpu.graph import DeviceGraph, FetchedGraph, there_of
 from louvain_um.gpu.level import CXX, DeviceRun, GpuLevel, sum_type
-from louvain_um.gpu.memory import short_weights
+from louvain_um.gpu.memory import packed
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.packed import Packer
 from louvain_um.gpu.memory.run_plan import check_host_room, plan_run, without_graph
@@ -182,7 +182,7 @@ def kernel_types(
     coarse = [f"{sums}, {sums}"]
     if graph.n_arcs > small and not extended:
         if widths is None:
-            widths = short_weights.widths(weighted=graph.weights is not None)
+            widths = packed.widths(weighted=graph.weights is not None)
         coarse += [f"Weights{8 * width}, {sums}" for width in widths]
         if pages:
             coarse.append(f"Weights8Targets24, {sums}")
@@ -202,7 +202,7 @@ def aggregation_limits(plan: Plan, shape: Shape, options: Options) -> Aggregatio
     """Return what bounds the memory of aggregation, as planned."""
     near, far = shape.out_of_core_regions if plan.out_of_core else shape.coarse_regions
     found = low_scratch_limits(shape.arcs) if plan.low_scratch else LIMITS
-    widths = () if shape.extended else short_weights.widths(weighted=shape.weight_bytes > 0)
+    widths = () if shape.extended else packed.widths(weighted=shape.weight_bytes > 0)
     found = replace(found, short_weights=widths)
     if plan.pages:  # rows take what they need
         return limits_within(found, plan.pages.device, shape.sum_bytes)

@@ -1,12 +1,18 @@
-"""Rows anywhere in an array of targets: what engines and algorithms read of a graph or a store."""
+"""Rows anywhere in an array of targets, as engines and algorithms read them, and rows of a part."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from louvain_um.core.compiled import kernel
+from louvain_um.core.numbering import members
+from louvain_um.errors import GraphError
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.kinds import refuse_directed
 
 if TYPE_CHECKING:
     from typing import Self
@@ -108,3 +114,111 @@ class RowView:
     def max_degree(self) -> int:
         """Largest number of arcs of a vertex."""
         return int((self.ends - self.begins).max(initial=0))
+
+
+def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
+    """Return the graph of some vertices and the edges among them."""
+    refuse_directed(graph, "directed subgraph")
+    chosen = np.asarray(vertices, np.int64)
+    if len(chosen) and not (
+        chosen[0] >= 0 and chosen[-1] < graph.n_vertices and np.all(np.diff(chosen) > 0)
+    ):
+        raise GraphError(
+            f"vertices must ascend within 0 … {graph.n_vertices - 1}, each once; pass "
+            "np.unique(vertices)"
+        )
+    position = np.full(graph.n_vertices, len(chosen), np.uint32)
+    position[chosen] = np.arange(len(chosen), dtype=np.uint32)
+    rows = graph.offsets[chosen + 1] - graph.offsets[chosen]
+    # Arcs of the chosen rows, one after the other.
+    starts = np.concatenate(([0], np.cumsum(rows)))
+    arcs = np.arange(starts[-1]) + np.repeat(graph.offsets[chosen] - starts[:-1], rows)
+    targets = position[graph.targets[arcs]]
+    inner = targets < len(chosen)
+    counted = np.concatenate(([0], np.cumsum(inner)))
+    part = Graph(
+        counted[starts].astype(np.int64),
+        targets[inner],
+        None if graph.weights is None else graph.weights[arcs[inner]],
+        graph.loops[chosen],
+        scale=graph.scale,
+        names=chosen if graph.names is None else graph.names[chosen],
+        kind=graph.kind,
+        attributes={name: values[chosen] for name, values in (graph.attributes or {}).items()},
+        check=False,
+    )
+    if graph.kind == "bipartite" and graph.imbalance is not None:
+        return replace(part, imbalance=part.degrees * np.sign(graph.imbalance[chosen]), check=False)
+    return part
+
+
+def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
+    """Return the weighted graph of communities 0 … max(labels)."""
+    starts, vertices = members(labels)
+    k = len(starts) - 1
+    weights: NDArray[Any] = np.zeros(0, np.uint32) if graph.weights is None else graph.weights
+    source = (graph.offsets, graph.targets, weights, graph.weighted, graph.loops)
+    offsets, loops = np.zeros(k + 1, np.int64), np.zeros(k, np.int64)
+    nothing, none = np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    _aggregate(*source, labels, starts, vertices, offsets, loops, nothing, none)
+    np.cumsum(offsets, out=offsets)
+    targets = np.empty(offsets[-1], np.uint32)
+    sums = np.empty(offsets[-1], np.int64)
+    _aggregate(*source, labels, starts, vertices, offsets, loops, targets, sums)
+    # Of a directed graph's communities, imbalances follow; a bipartite one's have no two modes.
+    imbalance = None
+    if graph.kind == "directed" and graph.imbalance is not None:
+        imbalance = np.zeros(k, np.int64)
+        np.add.at(imbalance, labels, graph.imbalance)
+    narrow = graph.kind != "signed" and (len(sums) == 0 or int(sums.max()) < 2**32)
+    return Graph(
+        offsets,
+        targets,
+        sums.astype(np.uint32) if narrow else sums,
+        loops,
+        scale=graph.scale,
+        notes=graph.notes,
+        kind="undirected" if graph.kind == "bipartite" else graph.kind,
+        imbalance=imbalance,
+        check=False,
+    )
+
+
+@kernel()
+def _aggregate(
+    offsets, targets, weights, weighted, loops, labels, starts, vertices, out, out_loops, to, sums
+):
+    """Count each community's neighbours into ``out[c + 1]``; or, given `to`, list them."""
+    k = len(starts) - 1
+    fill = len(to) > 0
+    total = np.zeros(k, np.int64)
+    seen = np.full(k, -1, np.int64)
+    for c in range(k):
+        begin = out[c]
+        found = 0
+        inside = np.int64(0)
+        loop = np.int64(0)
+        for i in range(starts[c], starts[c + 1]):
+            v = vertices[i]
+            loop += loops[v]
+            for j in range(offsets[v], offsets[v + 1]):
+                d = labels[targets[j]]
+                weight = np.int64(weights[j]) if weighted else np.int64(1)
+                if d == c:
+                    inside += weight
+                    continue
+                if seen[d] != c:
+                    seen[d] = c
+                    total[d] = 0
+                    if fill:
+                        to[begin + found] = d
+                    found += 1
+                total[d] += weight
+        out_loops[c] = loop + inside // 2
+        if fill:
+            row = to[begin : begin + found]
+            row.sort()
+            for i in range(found):
+                sums[begin + i] = total[row[i]]
+        else:
+            out[c + 1] = found

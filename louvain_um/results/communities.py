@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from louvain_um.core.numbering import community_sizes, members, number_by_size
 from louvain_um.errors import GraphError, LouvainUmError, checks_kinds, shown
 from louvain_um.graph.graph import Graph
-from louvain_um.graph.subgraph import induced_graph, subgraph
+from louvain_um.graph.row_view import induced_graph, subgraph
 from louvain_um.options import ObjectiveName
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare

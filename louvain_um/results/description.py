@@ -39,9 +39,6 @@ CATEGORIES: Final = 1000
 TERMS: Final = 20_000
 """Terms of texts that are looked at, the most frequent ones."""
 
-ROUNDING: Final = 1e-9
-"""Difference, as a share, of two weights that are equal but for rounding."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -276,7 +273,7 @@ def _terms(
         weights = row.data / sizes[community]
         gain = weights - overall[row.indices]
         for at in np.argsort(-gain, kind="stable")[:3]:
-            if gain[at] > ROUNDING * weights[at]:
+            if gain[at] > 0:
                 yield Finding(
                     community=community, column=column, value=str(terms[row.indices[at]]),
                     inside=float(weights[at]), overall=float(overall[row.indices[at]]), p=np.nan,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.placement.hardware import LARGE_PAGE
-from louvain_um.profiling.access.maps import BINS, shift_of
 from louvain_um.profiling.access.migrations import LEAST_ARRIVALS, came_in_order
+from louvain_um.profiling.access.recordings import BINS, shift_of
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
 

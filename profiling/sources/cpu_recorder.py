@@ -13,9 +13,9 @@ from louvain_um.algorithms.programs import program_of
 from louvain_um.events import Event
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.program import Program
-from louvain_um.profiling.access.maps import BINS, access_maps, by_page, shift_of
 from louvain_um.profiling.access.recorded_plans import trace_of
 from louvain_um.profiling.access.recorder import Recorder
+from louvain_um.profiling.access.recordings import BINS, access_maps, by_page, shift_of
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES

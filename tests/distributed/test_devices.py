@@ -20,7 +20,7 @@ from louvain_um.distributed.run import (
 )
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.generators import stencil
-from louvain_um.gpu.ranks.loading import SharedRows
+from louvain_um.gpu.ranks.share import SharedRows
 from louvain_um.gpu.runtime.device import is_several, pick
 from louvain_um.options import Options
 from louvain_um.placement.hardware import BLOCK

@@ -12,8 +12,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.distributed import run
 from louvain_um.distributed.files import part_folder, writing
-from louvain_um.distributed.files.edge_pieces import files_of
-from louvain_um.distributed.files.part_folder import UNFINISHED, PartFolder
+from louvain_um.distributed.files.part_folder import UNFINISHED, PartFolder, files_of
 from louvain_um.distributed.files.writing import PartitionedLabels, write_labels_partitioned
 from louvain_um.distributed.partition import deal
 from louvain_um.distributed.run import detect_on_rank

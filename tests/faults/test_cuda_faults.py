@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError, LouvainUmError
-from louvain_um.gpu.runtime import compile_cache, nvrtc
+from louvain_um.gpu.runtime import compile_cache
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -106,12 +106,12 @@ def test_calls_of_cuda(monkeypatch, name):
 
 def test_calls_of_the_compiler(monkeypatch, tmp_path):
     try:
-        nvrtc.compiler()
+        compile_cache.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path / "cache"))
     (tmp_path / "one.cu").write_text("__global__ void k(int* a) { *a = 1; }\n")
-    real = nvrtc._call
+    real = compile_cache._call
     whole = compile_cache.build("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
     problems = []
     for fails_at in range(100):
@@ -123,7 +123,7 @@ def test_calls_of_the_compiler(monkeypatch, tmp_path):
                 raise KernelCompileError(f"{function}: NVRTC_ERROR_OUT_OF_MEMORY")
             return real(function, *arguments)
 
-        monkeypatch.setattr(nvrtc, "_call", call)
+        monkeypatch.setattr(compile_cache, "_call", call)
         try:
             image = compile_cache.cached_image("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
         except KernelCompileError as error:

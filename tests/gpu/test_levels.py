@@ -24,7 +24,7 @@ from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.memory.level_room import LevelRoom
-from louvain_um.gpu.memory.short_weights import ENTRY
+from louvain_um.gpu.memory.packed import ENTRY
 from louvain_um.gpu.move.hub_tables import BLOCK_MAX
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel

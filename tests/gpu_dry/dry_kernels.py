@@ -7,7 +7,7 @@ import numpy as np
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.aggregate.limits import BOUNDS, SAMPLED, SHARE_UNITS
 from louvain_um.gpu.move.arguments import CONTROL, SWEEPS
-from louvain_um.gpu.out_of_core.block_steps import VERTEX_BLOCKS
+from louvain_um.gpu.out_of_core.vertex_blocks import VERTEX_BLOCKS
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 
 LOW = 2**32 - 1

@@ -10,10 +10,10 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objective import Sums
 from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import kernel_arguments, limits
-from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, level_room, shape
-from louvain_um.gpu.memory.coarse_bytes import SMALL
+from louvain_um.gpu.memory import array_specs, level_room, shape
 from louvain_um.gpu.memory.graph_stats import DegreeStats
 from louvain_um.gpu.memory.packed import PACKED_ARCS
+from louvain_um.gpu.memory.shape import SMALL
 from louvain_um.gpu.move import arguments
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.migration import pages
@@ -188,10 +188,10 @@ def scale(monkeypatch, shrink):
     for module in (pages, auto):
         monkeypatch.setattr(module, "LEAST_PAGE", page)
     monkeypatch.setattr(pages, "MOST_PAGE", pages.MOST_PAGE // shrink)
-    for module in (array_specs, coarse_bytes, level_room):
+    for module in (array_specs, shape, level_room):
         monkeypatch.setattr(module, "SMALL", SMALL // shrink)
     least, chunk = limits.LIMITS.small // shrink, limits.LIMITS.chunk // shrink
-    for module in (preparation, coarse_bytes, coarse_memory, shape, level_room):
+    for module in (preparation, shape, level_room):
         smaller = replace(limits.LIMITS, small=least, chunk=chunk)
         monkeypatch.setattr(module, "LIMITS", smaller)
     low = replace(limits.LOW_SCRATCH, chunk=limits.LOW_SCRATCH.chunk // shrink)

@@ -16,7 +16,7 @@ from louvain_um.errors import OptionError
 from louvain_um.generators import GENERATORS
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.limits import LIMITS
-from louvain_um.gpu.memory.coarse_bytes import SMALL
+from louvain_um.gpu.memory.shape import SMALL
 from louvain_um.options import Options
 from tests.gpu_dry.dry_device import Watched, run_dry
 from tests.gpu_dry.dry_levels import made_up

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from louvain_um.dynamic.stores import device_store, options_of
-from louvain_um.gpu.dynamic.pool import Copied
+from louvain_um.gpu.dynamic.cuda import Copied
 from louvain_um.gpu.runtime import kernel_list
-from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.gpu.runtime.launch import Struct
 from louvain_um.placement.memory.vmm import GrowingRange
 
 KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.ranks import loading
+from louvain_um.gpu.ranks import share
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
 from louvain_um.placement.memory import copies, cuda_calls, run_memory
@@ -266,7 +266,7 @@ def emulated_devices(monkeypatch, emulated, devices, *, late=False):
         patch.setattr(run_memory, "fill", fill)
         patch.setattr(span, "copy_pages", copy_pages)
         patch.setattr(pages, "Mappings", Hidden)
-        for module in (run_memory, loading):
+        for module in (run_memory, share):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))
         patch.setitem(sys.modules, "cupy.cuda", sys.modules["cupy"].cuda)

@@ -7,8 +7,7 @@ import pytest
 
 from louvain_um import DynamicGraph, Tracker
 from louvain_um.dynamic.batches import device_batch
-from louvain_um.dynamic.declared import DynamicSize, declare
-from louvain_um.dynamic.memory import GraphBudget
+from louvain_um.dynamic.declared import DynamicSize, GraphBudget, declare
 from louvain_um.dynamic.stores import DEVICE_STORES
 from louvain_um.dynamic.stores.on_device.store import OF_VERTICES
 from louvain_um.dynamic.stores.rows import LEAST_FREE

@@ -14,7 +14,7 @@ from louvain_um.distributed.devices import DevicesEngine
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.events import Event, ignore
 from louvain_um.gpu.dynamic.cuda import CudaDevice
-from louvain_um.gpu.ranks import loading
+from louvain_um.gpu.ranks import share
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
 from tests.distributed.runs import assert_equal
@@ -62,14 +62,14 @@ def test_a_shared_level_is_split_into_whole_communities(monkeypatch, emulated, k
 
 
 def test_memory_is_freed_where_a_device_has_too_little(monkeypatch, emulated):
-    graph, taken = KINDS["lfr"](), loading.RunMemory.empty
+    graph, taken = KINDS["lfr"](), share.RunMemory.empty
 
     def empty(self, name, *arguments, **more):
         if self.device == 1 and name == "degrees.0":
             raise MemoryBudgetError(2, 1, [(name, 2)])
         return taken(self, name, *arguments, **more)
 
-    monkeypatch.setattr(loading.RunMemory, "empty", empty)
+    monkeypatch.setattr(share.RunMemory, "empty", empty)
     with (
         emulated_devices(monkeypatch, emulated, 2),  # tells of memory that is left
         DevicesEngine(Options(), ignore, [0, 1]) as engine,

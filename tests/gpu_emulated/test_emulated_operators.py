@@ -14,7 +14,7 @@ from louvain_um.algorithms.operators import Cuda, advance, filter, segmented_int
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms.functors import written
-from louvain_um.gpu.algorithms.rows import KernelRows
+from louvain_um.gpu.algorithms.workspace import KernelRows
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.graph.row_view import RowView
 from tests.algorithms import user_functors

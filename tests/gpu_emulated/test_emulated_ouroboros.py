@@ -9,7 +9,7 @@ from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros, control_of
 from louvain_um.dynamic.stores.ouro_heap import HeapShape
 from louvain_um.errors import OptionError
 from louvain_um.gpu.runtime.kernel_list import CATALOGUE, HEAPS
-from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.gpu.runtime.launch import Struct
 
 pytestmark = pytest.mark.deep
 

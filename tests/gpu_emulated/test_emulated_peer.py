@@ -10,7 +10,7 @@ from louvain_um.events import ignore
 from louvain_um.generators import lfr
 from louvain_um.gpu import preparation
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.memory import array_specs, coarse_bytes, level_room
+from louvain_um.gpu.memory import array_specs, level_room, shape
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
 from louvain_um.placement.model import cost
@@ -33,7 +33,7 @@ def test_what_does_not_fit_lies_on_the_peer(
     if way != "small":  # larger graphs might be in pages
         for module in (pages, auto):
             monkeypatch.setattr(module, "LEAST_PAGE", 16 << 10)
-        for module in (array_specs, coarse_bytes, level_room):
+        for module in (array_specs, shape, level_room):
             monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
         set_limits(monkeypatch, small=1 << 10)
     if way == "in pages":  # as for a link that arcs wait for

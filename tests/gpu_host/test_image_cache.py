@@ -15,11 +15,11 @@ import pytest
 from louvain_um.cli.commands import warmup
 from louvain_um.core import private_files
 from louvain_um.errors import DeviceUnavailableError, GraphWarning
-from louvain_um.gpu.runtime import compile, compile_cache, device, kernel_list, nvrtc
+from louvain_um.gpu.runtime import compile, compile_cache, device, kernel_list
 from louvain_um.options import Options
 
 ROOT = Path(__file__).parents[2]
-IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
+IMAGE = compile_cache.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json", b'{"sha256": "0", "names": {}}\nx'])
@@ -50,7 +50,7 @@ def test_the_cache_goes_where_it_is_told(monkeypatch, tmp_path):
 def folder(tmp_path, monkeypatch):
     """A folder of sources, with a cache of its own."""
     try:
-        nvrtc.compiler()
+        compile_cache.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path / "cache"))

@@ -8,7 +8,7 @@ from louvain_um.algorithms.functors import Cuda, Functor, taken
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.algorithms.functors import line_of, written
 from louvain_um.gpu.algorithms.translation import UntranslatableError
-from louvain_um.gpu.runtime import compile_cache, kernel_list, nvrtc
+from louvain_um.gpu.runtime import compile_cache, kernel_list
 from tests.algorithms.user_functors import CASES, arguments_of, arithmetic, real_arithmetic
 from tests.gpu_host.compiled_units import ARCHITECTURES, UNITS, note
 
@@ -16,7 +16,7 @@ from tests.gpu_host.compiled_units import ARCHITECTURES, UNITS, note
 @pytest.fixture(scope="module", autouse=True)
 def _compiler():
     try:
-        nvrtc.compiler()
+        compile_cache.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
 

@@ -10,17 +10,17 @@ from louvain_um.dynamic.stores.on_device import linked
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import coarse_rows, limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
-from louvain_um.gpu.algorithms import rows as algorithms
+from louvain_um.gpu.algorithms import workspace as algorithms
 from louvain_um.gpu.dynamic import batch_arrays, follow_arrays
-from louvain_um.gpu.memory import packed, short_weights
+from louvain_um.gpu.memory import packed
 from louvain_um.gpu.move import hub_tables
 from louvain_um.gpu.move.arguments import BINS, CONTROL, MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
-from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
+from louvain_um.gpu.out_of_core.vertex_blocks import NONE, SPAN, VERTEX_BLOCKS
 from louvain_um.gpu.ranks import steps
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
-from louvain_um.gpu.runtime import compile_cache, nvrtc
-from louvain_um.gpu.runtime.structs import Struct, layout
+from louvain_um.gpu.runtime import compile_cache
+from louvain_um.gpu.runtime.launch import Struct, layout
 from louvain_um.profiling.access import counting
 
 MOVING = ("move", "vertex_blocks")
@@ -84,9 +84,9 @@ CONSTANTS = {
         "TARGET_MASK + 1": coarse_rows.MOST_VERTICES,
         "START_BITS": packed.START_BITS,
         "PACKED_ARCS": packed.PACKED_ARCS,
-        "heavy_bits(1)": short_weights.heavy_bits(1),
-        "heavy_bits(2)": short_weights.heavy_bits(2),
-        "sizeof(HeavyWeight)": short_weights.ENTRY,
+        "heavy_bits(1)": packed.heavy_bits(1),
+        "heavy_bits(2)": packed.heavy_bits(2),
+        "sizeof(HeavyWeight)": packed.ENTRY,
     },
     AGGREGATING: {
         "BOUND_COUNT": limits.BOUNDS,
@@ -113,7 +113,7 @@ CONSTANTS = {
 def compile_checks(folder, sources, checks):
     """Compile assertions behind the sources that define what they are about."""
     try:
-        nvrtc.compiler()
+        compile_cache.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     for name in sources:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um.core import parallel
 from louvain_um.core.numbering import number_by_size
-from louvain_um.graph.subgraph import subgraph
+from louvain_um.graph.row_view import subgraph
 from louvain_um.results.communities import Communities
 from louvain_um.results.quality import modularity, parts_of, quality
 from tests.graphs import graphs

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.numbering import distinct
 from louvain_um.core.plain_data import EXACT
-from louvain_um.distributed.coarse_rows import BINS
 from louvain_um.distributed.communicator import Array, Communicator
-from louvain_um.distributed.files.edge_pieces import (
+from louvain_um.distributed.files.part_folder import (
     EdgePiece,
     Edges,
     files_of,
@@ -24,7 +23,7 @@ from louvain_um.distributed.files.edge_pieces import (
     read_piece,
     share,
 )
-from louvain_um.distributed.partition import RowBlock, cut_by_arcs
+from louvain_um.distributed.partition import BINS, RowBlock, cut_by_arcs
 from louvain_um.errors import GraphError, OptionError, among
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.read_options import Column, ReadOptions

@@ -26,7 +26,7 @@ from louvain_um.gpu.dynamic.batch_arrays import (
     batch_struct,
     scratch_places,
 )
-from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.gpu.runtime.launch import Struct
 
 TYPES: Final = {np.dtype(code): i for i, code in enumerate(("u4", "i4", "u8", "i8", "f4", "f8"))}
 """`Column` of batches.cu; columns of other types are copied."""

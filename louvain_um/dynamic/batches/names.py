@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import is_missing
 from louvain_um.dynamic.batches.batch import whole_number
-from louvain_um.dynamic.memory import refuse_many_vertices
+from louvain_um.dynamic.declared import refuse_many_vertices
 from louvain_um.errors import GraphError, OptionError, check_switch, is_number
 from louvain_um.formats.arrow import from_arrow
 from louvain_um.formats.column_roles import choose

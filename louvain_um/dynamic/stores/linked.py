@@ -11,8 +11,7 @@ from louvain_um.cpu.dynamic import linked as kernels
 from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, TakenBlocks
 from louvain_um.cpu.walk import blocks_of
 from louvain_um.dynamic.stores.attributes import HIGH, Attributes
-from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, Pages, Vine
-from louvain_um.dynamic.stores.free_blocks import FreeBlocks, Queue
+from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, FreeBlocks, Pages, Queue, Vine
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     EMPTY_U32,

@@ -18,7 +18,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.stores.free_blocks import Queue
+from louvain_um.dynamic.stores.blocks import Queue
 from louvain_um.dynamic.stores.store import I64, U32
 
 CHUNKS: Final = tuple(1 << k for k in range(10, 17))

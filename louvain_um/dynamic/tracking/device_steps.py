@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy, rules
+from louvain_um.core.compiled import uninterrupted
 from louvain_um.core.hierarchy import LevelLoop, Stopwatch
-from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.search import search
 from louvain_um.dynamic.batches.changes import Change
 from louvain_um.dynamic.graph import DynamicGraph
@@ -36,7 +36,7 @@ from louvain_um.gpu.dynamic.follow_arrays import (
 )
 from louvain_um.gpu.move.arguments import CONTROL, MOVE_RULE, SWEEPS
 from louvain_um.gpu.move.hub_tables import HUB_TABLES, HubSizes, hub_arrays
-from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.gpu.runtime.launch import Struct
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 

@@ -13,7 +13,7 @@ import numpy as np
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, RANGE_SHIFT, AggregationLimits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
+from louvain_um.gpu.memory.shape import begun_at_once_bytes
 from louvain_um.gpu.out_of_core.vertex_blocks import PartialRows, VertexBlocks
 from louvain_um.gpu.relabel.relabel import Join
 from louvain_um.placement.memory.run_memory import RunMemory

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from louvain_um.core.ledger import Group
 from louvain_um.gpu.aggregate.limits import WeightForm
-from louvain_um.gpu.memory import short_weights
+from louvain_um.gpu.memory import packed
 from louvain_um.placement.memory.run_memory import RunMemory
 
 MOST_VERTICES: Final = 1 << 24
@@ -50,7 +50,7 @@ class CoarseRows:
         self.heavy_slots = weights.heavy_slots if weights else 0
         self.short_bytes = weights.width if weights and self.heavy_slots else 0
         self.dtype = np.dtype(f"u{self.short_bytes}" if self.heavy_slots else sums)
-        head = short_weights.head_bytes(self.heavy_slots) if self.heavy_slots else 0
+        head = packed.head_bytes(self.heavy_slots) if self.heavy_slots else 0
         self.head = head // self.dtype.itemsize
         self.targets24 = targets24
         self.target_bytes = 3 if targets24 else 4

@@ -23,9 +23,8 @@ from louvain_um.gpu.aggregate.limits import (
     weights_for,
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.memory import packed, short_weights
-from louvain_um.gpu.runtime.launch import Launcher, carve
-from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+from louvain_um.gpu.memory import packed
+from louvain_um.gpu.runtime.launch import Launcher, Struct, carve, layout, pointers
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover
 
@@ -303,7 +302,7 @@ def new_rows(
         arc, page = 4 + weights.width, mover.page_bytes
         # Either array wastes part of a page; where rows were not sampled, as much again is left.
         wasted = (WASTED_PAGES if sampled else 2 * WASTED_PAGES) * page
-        fixed = short_weights.head_bytes(weights.heavy_slots) + wasted
+        fixed = packed.head_bytes(weights.heavy_slots) + wasted
         # Pages are taken from elsewhere only where it is known how many.
         free = mover.room.idle if sampled else mover.room.free
         if weights.width == 1 and vertices <= MOST_VERTICES:  # what may not fit takes fewer bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from louvain_um.gpu.memory import short_weights
+from louvain_um.gpu.memory import packed
 from louvain_um.placement.hardware import WARPS
 from louvain_um.placement.machine.profiles import rates
 
@@ -44,7 +44,7 @@ class AggregationLimits:
     kept: float | None = None
     region_arcs: tuple[int, int] | None = None
     coarse_share: float = 0.0
-    short_weights: tuple[int, ...] = short_weights.widths(weighted=False)
+    short_weights: tuple[int, ...] = packed.widths(weighted=False)
     most_chunk: int = 1 << 62
 
 
@@ -148,8 +148,8 @@ def weights_for(total: int, capacity: int, width: int, widths: tuple[int, ...]) 
     """Return the form of weights in which all take least."""
     ways = [(width * capacity, WeightForm(width, 0))]
     for short in widths:
-        slots = short_weights.slots_for(total, short)
-        nbytes = short_weights.head_bytes(slots) + short * capacity
+        slots = packed.slots_for(total, short)
+        nbytes = packed.head_bytes(slots) + short * capacity
         ways.append((nbytes, WeightForm(short, slots)))
     return min(ways)[-1]
 

@@ -12,10 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.errors import KernelCompileError, OptionError
-from louvain_um.gpu.algorithms.rows import CONTROL_WORDS, NULL, STATE_WORDS, KernelRows
 from louvain_um.gpu.algorithms.translation import Translation, UntranslatableError
-from louvain_um.gpu.runtime.launch import Launcher
-from louvain_um.gpu.runtime.structs import address
+from louvain_um.gpu.algorithms.workspace import CONTROL_WORDS, NULL, STATE_WORDS, KernelRows
+from louvain_um.gpu.runtime.launch import Launcher, address
 
 STORED: Final = {"bool": "bool", "int32": "int", "int64": "i64", "float32": "float",
                  "float64": "double", "uint32": "u32", "uint64": "u64"}  # fmt: skip

@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.rows import KernelRows, from_row
-from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
+from louvain_um.gpu.algorithms.workspace import PLAIN, KernelRows, Workspace, from_row
 from louvain_um.gpu.runtime.launch import Launcher
 
 WIDTH: Final = 32

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.structs import COLUMNS, column_type, layout
+from louvain_um.gpu.runtime.launch import COLUMNS, column_type, layout
 from louvain_um.graph.build import merge_notes
 from louvain_um.graph.integer_weights import fit
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates

@@ -100,7 +100,7 @@ def _import_engine() -> None:
     import cupy  # noqa: F401
 
     from louvain_um.gpu import engine  # noqa: F401
-    from louvain_um.gpu.runtime.nvrtc import compiler
+    from louvain_um.gpu.runtime.compile_cache import compiler
 
     compiler()
 

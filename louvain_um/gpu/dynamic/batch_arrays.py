@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+from louvain_um.gpu.runtime.launch import Struct, layout, pointers
 
 LONG_ROW: Final = 1024
 """Arcs and changes above which all blocks share a row (`long_rows.cuh`)."""

@@ -10,7 +10,7 @@ import numpy as np
 from louvain_um.gpu.dynamic.batch_arrays import long_rows
 from louvain_um.gpu.move.arguments import CONTROL
 from louvain_um.gpu.move.hub_tables import HubSizes, hub_bytes, hub_table_sizes
-from louvain_um.gpu.runtime.structs import layout, pointers
+from louvain_um.gpu.runtime.launch import layout, pointers
 
 FOLLOW: Final = layout(
     n=np.int64, n_before=np.int64,

@@ -1,7 +1,7 @@
 """The arrays of a GPU run, declared once: size, stages and accesses of each.
 
 Sizes of level 0 are exact. Those of coarse levels are estimates: each level gets a memory region
-(`coarse_memory.py`), and what exceeds it is allocated outside of it.
+(`shape.py`), and what exceeds it is allocated outside of it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Role, Stage, Use, iden
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
 from louvain_um.gpu.aggregate.limits import range_shift_for, weights_for
-from louvain_um.gpu.memory import short_weights
-from louvain_um.gpu.memory.coarse_bytes import (
+from louvain_um.gpu.memory import packed
+from louvain_um.gpu.memory.packed import PACKED_ARCS, heads_of
+from louvain_um.gpu.memory.shape import (
     SMALL,
+    CoarseRegion,
+    Shape,
     at_once_bytes,
     coarse_community_bytes,
     coarse_scratch_bytes,
@@ -24,9 +27,6 @@ from louvain_um.gpu.memory.coarse_bytes import (
     room_for,
     summing,
 )
-from louvain_um.gpu.memory.coarse_memory import CoarseRegion
-from louvain_um.gpu.memory.packed import PACKED_ARCS, heads_of
-from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.move.arguments import CONTROL, queue_entries, queued_at_once
 from louvain_um.gpu.move.hub_tables import HUB_CHOICE, PARTITION_ARCS, hub_table_sizes
 from louvain_um.placement.machine.profiles import rates
@@ -154,11 +154,11 @@ def _weights(shape: Shape, region: CoarseRegion) -> tuple[int, int]:
     if not shape.weight_bytes:  # an arc weighs 1
         total = shape.arcs + 2 * shape.vertices * shape.loops
     if total is not None and not shape.extended:
-        widths = short_weights.widths(weighted=shape.weight_bytes > 0)
+        widths = packed.widths(weighted=shape.weight_bytes > 0)
         width, slots = weights_for(total, region.arcs, sums, widths)
     if not slots:
         return sums, max(region.arcs, region.wide_weights)
-    head = short_weights.head_bytes(slots) // width
+    head = packed.head_bytes(slots) // width
     return width, max(head + region.arcs, sums // width * region.wide_weights)
 
 

@@ -13,7 +13,7 @@ from louvain_um.events import Phase
 from louvain_um.gpu.aggregate.coarse_rows import MOST_VERTICES
 from louvain_um.gpu.aggregate.limits import LIMITS, AggregationLimits, chunk_for
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
+from louvain_um.gpu.memory.shape import ROUNDING, SMALL, begun_at_once_bytes
 from louvain_um.gpu.move.arguments import queue_entries, queued_at_once
 from louvain_um.gpu.move.hub_tables import hub_bytes, hub_table_sizes
 from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32

@@ -8,7 +8,7 @@ import numpy as np
 
 from louvain_um.core import rules
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+from louvain_um.gpu.runtime.launch import Struct, layout, pointers
 from louvain_um.options import Options
 from louvain_um.placement.memory.run_memory import RunMemory
 

@@ -13,7 +13,7 @@ from louvain_um.core.objective import Problem, Sums, masses_of
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.arguments import MOVE_RULE, REFINE_RULE
 from louvain_um.gpu.relabel import relabel
-from louvain_um.gpu.runtime.structs import Struct, pointers
+from louvain_um.gpu.runtime.launch import Struct, pointers
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.memory.run_memory import RunMemory
 

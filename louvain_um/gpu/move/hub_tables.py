@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+from louvain_um.gpu.runtime.launch import Struct, layout, pointers
 from louvain_um.placement.memory.run_memory import RunMemory
 
 BLOCK_MAX: Final = {4: 2048, 8: 1024}

@@ -21,8 +21,7 @@ from louvain_um.gpu.move.arguments import (
 )
 from louvain_um.gpu.move.extended import ExtendedMove, types_of
 from louvain_um.gpu.move.hub_tables import HubTables
-from louvain_um.gpu.runtime.launch import Launcher, carve
-from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.gpu.runtime.launch import Launcher, Struct, carve
 from louvain_um.placement.memory.run_memory import RunMemory
 
 

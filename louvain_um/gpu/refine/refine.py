@@ -12,8 +12,7 @@ from louvain_um.gpu.move.arguments import new_control, queue_entries, refine_rul
 from louvain_um.gpu.move.extended import refine_arrays, types_of
 from louvain_um.gpu.move.hub_tables import HubTables
 from louvain_um.gpu.relabel.relabel import new_sums
-from louvain_um.gpu.runtime.launch import Launcher, carve
-from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.gpu.runtime.launch import Launcher, Struct, carve
 from louvain_um.options import Options
 from louvain_um.placement.memory.run_memory import RunMemory
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
-from louvain_um.gpu.runtime.structs import column_type
+from louvain_um.gpu.runtime.launch import column_type
 
 
 def community_counts(device: Any, graph: Any, labels: Any, *, parts: bool) -> NDArray[np.int64]:

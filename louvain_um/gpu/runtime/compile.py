@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from louvain_um.events import Event, Observer, ignore
 from louvain_um.gpu.runtime import kernel_list
-from louvain_um.gpu.runtime.compile_cache import FOLDER, cached_image, known_image, target
-from louvain_um.gpu.runtime.nvrtc import Image
+from louvain_um.gpu.runtime.compile_cache import FOLDER, Image, cached_image, known_image, target
 
 DEFAULT_SHARED: Final = 48 << 10
 """Bytes of shared memory that a block may use without opting in."""

@@ -109,7 +109,7 @@ def usable(index: int | None) -> int:
             f"cuda:{index} has compute capability {_dotted(known[index])}, less than "
             f"{_dotted(OLDEST)}; use another GPU or device='cpu'"
         )
-    from louvain_um.gpu.runtime.nvrtc import compiler
+    from louvain_um.gpu.runtime.compile_cache import compiler
 
     compiler()
     return index

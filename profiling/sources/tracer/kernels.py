@@ -25,7 +25,7 @@ import numpy as np
 from louvain_um.errors import KernelCompileError
 from louvain_um.events import Event, Observer
 from louvain_um.gpu.runtime import compile, compile_cache
-from louvain_um.gpu.runtime.nvrtc import Image
+from louvain_um.gpu.runtime.compile_cache import Image
 from louvain_um.profiling.sources.source import SourceUnavailableError
 from louvain_um.profiling.sources.tracer.rewrite import Rewritten, rewritten
 from louvain_um.profiling.sources.tracer.snippet import STATE, SYMBOL

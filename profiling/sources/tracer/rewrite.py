@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from louvain_um.gpu.runtime import compile_cache
-from louvain_um.gpu.runtime.nvrtc import Image
+from louvain_um.gpu.runtime.compile_cache import Image
 from louvain_um.profiling.sources.tracer import snippet
 from louvain_um.profiling.sources.tracer.snippet import (
     STATE,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.events import Event
-from louvain_um.gpu.runtime import compile, nvrtc
+from louvain_um.gpu.runtime import compile, compile_cache
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import COLUMNS, PHASES, EventTable, Kind, Source
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
@@ -246,7 +246,7 @@ class Tracer:
             There is no CUDA, or no compiler for it.
         """
         try:
-            nvrtc.compiler()
+            compile_cache.compiler()
             import cupy  # noqa: F401
         except (ImportError, DeviceUnavailableError) as error:
             raise SourceUnavailableError(f"kernels cannot be instrumented: {error}") from error

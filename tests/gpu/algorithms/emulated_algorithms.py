@@ -11,8 +11,8 @@ import numpy as np
 
 from louvain_um.algorithms import running
 from louvain_um.gpu.algorithms import launches, workspace
-from louvain_um.gpu.algorithms.rows import KernelRows
-from louvain_um.gpu.runtime import structs
+from louvain_um.gpu.algorithms.workspace import KernelRows
+from louvain_um.gpu.runtime import launch as launching
 from louvain_um.gpu.runtime.kernel_list import ROWS
 from tests.algorithms.test_algorithms import Gapped
 
@@ -87,7 +87,9 @@ def emulate(monkeypatch, library):
     """Let algorithms on "cuda" run on emulated kernels; return what is launched."""
     launcher, cpu = Launches(library), SimpleNamespace(kind="cpu")
     monkeypatch.setattr(launches, "Launcher", launcher)
-    monkeypatch.setattr(structs, "address", lambda array: 0 if array is None else array.ctypes.data)
+    monkeypatch.setattr(
+        launching, "address", lambda array: 0 if array is None else array.ctypes.data
+    )
     monkeypatch.setattr(workspace, "PLAIN", HostWorkspace())
     monkeypatch.setattr(running, "device_errors", lambda chosen: nullcontext())
     monkeypatch.setattr(running, "pick", lambda device: NoDevice() if device == "cuda" else cpu)

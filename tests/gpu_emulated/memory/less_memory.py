@@ -5,14 +5,7 @@ from dataclasses import replace
 from louvain_um.generators import lfr, stencil
 from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import limits
-from louvain_um.gpu.memory import (
-    array_specs,
-    coarse_bytes,
-    coarse_memory,
-    level_room,
-    packed,
-    shape,
-)
+from louvain_um.gpu.memory import array_specs, level_room, packed, shape
 from louvain_um.gpu.move import arguments
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
@@ -32,7 +25,7 @@ def as_if_larger(monkeypatch):
     for module in (pages, auto):
         monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
     monkeypatch.setattr(cost, "WAITING", 0)  # as arcs do for the host
-    for module in (array_specs, coarse_bytes, level_room):
+    for module in (array_specs, shape, level_room):
         monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, small=1 << 10))
     set_limits(monkeypatch, small=1 << 10)
@@ -44,7 +37,7 @@ def as_if_larger(monkeypatch):
 def set_limits(monkeypatch, **changes):
     """Change limits of aggregation; return all of them."""
     changed = replace(preparation.LIMITS, **changes)
-    for module in (preparation, coarse_bytes, coarse_memory, shape):
+    for module in (preparation, shape):
         monkeypatch.setattr(module, "LIMITS", changed)
     return changed
 

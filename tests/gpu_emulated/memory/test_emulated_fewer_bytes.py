@@ -18,7 +18,7 @@ from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import short_weights
+from louvain_um.gpu.memory import packed
 from louvain_um.gpu.move import arguments
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import using
@@ -122,7 +122,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
         coarse = aggregate(run, level)
         heavy = 0
         if coarse.weights.dtype == np.uint8:
-            heavy = np.count_nonzero(coarse.weights.get() == short_weights.heavy_bits(1))
+            heavy = np.count_nonzero(coarse.weights.get() == packed.heavy_bits(1))
         levels.append((coarse.types, coarse.vertices, coarse.arcs, heavy))
         return coarse
 
@@ -172,7 +172,7 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
         coarse = aggregate(run, level)
         heavy = 0
         if coarse.weights.dtype == np.uint16:
-            heavy = np.count_nonzero(coarse.weights.get() == short_weights.heavy_bits(2))
+            heavy = np.count_nonzero(coarse.weights.get() == packed.heavy_bits(2))
         levels.append((coarse.types, coarse.arcs, heavy))
         return coarse
 

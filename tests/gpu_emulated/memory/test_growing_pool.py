@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louvain_um import DynamicGraph, Graph
-from louvain_um.dynamic.memory import GraphBudget
+from louvain_um.dynamic.declared import GraphBudget
 from louvain_um.dynamic.stores import share_of
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.memory import cuda_calls, vmm

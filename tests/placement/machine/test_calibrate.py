@@ -124,7 +124,7 @@ def test_pages_come_no_faster_than_copies_whatever_was_measured():
 
 def test_its_kernels_compile():
     from louvain_um.errors import DeviceUnavailableError
-    from louvain_um.gpu.runtime.nvrtc import compile_source, compiler
+    from louvain_um.gpu.runtime.compile_cache import compile_source, compiler
 
     try:
         compiler()

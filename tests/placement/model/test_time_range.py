@@ -9,8 +9,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.generators import lfr
-from louvain_um.gpu.memory.coarse_memory import arcs_range, expected_arcs
-from louvain_um.gpu.memory.shape import Shape
+from louvain_um.gpu.memory.shape import Shape, arcs_range, expected_arcs
 from louvain_um.options import Budget
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model.measured_runs import time_range

@@ -5,7 +5,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
-from louvain_um.gpu.runtime import compile_cache, nvrtc
+from louvain_um.gpu.runtime import compile_cache
 from louvain_um.options import Budget
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.policy import Placement, Policy
@@ -37,14 +37,14 @@ def test_the_loop_compiles_for_every_architecture(architecture):
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     names = ["sum<float>", "sum<unsigned>"]
-    image = nvrtc.compile_source("sum.cu", HEADER + SUM, {}, names, ("--std=c++17", option))
+    image = compile_cache.compile_source("sum.cu", HEADER + SUM, {}, names, ("--std=c++17", option))
     assert sorted(image.names) == sorted(names)
 
 
 def test_steps_of_32_elements_are_unrolled():
     try:
         options = ("--std=c++17", "--gpu-architecture=compute_90")
-        ptx = nvrtc.compile_source("sum.cu", HEADER + SUM, {}, ["sum<float>"], options).code
+        ptx = compile_cache.compile_source("sum.cu", HEADER + SUM, {}, ["sum<float>"], options).code
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     offsets = {int(n) for n in re.findall(rb"ld\.global(?:\.nc)?\.f32\s+%f\d+, \[%rd\d+\+(\d+)\]",

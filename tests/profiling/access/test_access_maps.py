@@ -1,6 +1,6 @@
 import numpy as np
 
-from louvain_um.profiling.access.maps import BINS, ROWS, access_maps
+from louvain_um.profiling.access.recordings import BINS, ROWS, access_maps
 from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace
 from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.cpu.dynamic.linked import DENSE
-from louvain_um.dynamic.memory import VERTEX_BYTES
+from louvain_um.dynamic.declared import VERTEX_BYTES
 from louvain_um.dynamic.stores.attributes import Attributes
-from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine
-from louvain_um.dynamic.stores.free_blocks import held_for
+from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine, held_for
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths, afford
 from louvain_um.placement.hardware import THREADS
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
-    from louvain_um.gpu.dynamic.pool import Pool
+    from louvain_um.gpu.dynamic.cuda import Pool
 
 NONE: Final = 0xFFFFFFFF
 """No block, and no target."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from louvain_um.core.interrupts import uninterrupted
+from louvain_um.core.compiled import uninterrupted
 from louvain_um.cpu.dynamic.contiguous import CAPACITIES, capacities_for
 from louvain_um.dynamic.ouroboros import (
     LEAST_BYTES,
@@ -28,7 +28,7 @@ from louvain_um.dynamic.stores.ouro_heap import HeapShape
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, RowLengths
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.gpu.dynamic.pool import Pool
+from louvain_um.gpu.dynamic.cuda import Pool
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges

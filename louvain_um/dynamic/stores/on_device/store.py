@@ -14,9 +14,9 @@ from louvain_um.cpu.dynamic.contiguous import NO_PAGE
 from louvain_um.dynamic.stores.store import I64, ROW_BYTES, U32, Compressed, RowLengths, afford
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS
-from louvain_um.gpu.dynamic.pool import Pool
+from louvain_um.gpu.dynamic.cuda import Pool
 from louvain_um.gpu.level import unsigned
-from louvain_um.gpu.runtime.structs import packing
+from louvain_um.gpu.runtime.launch import packing
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.batch import Limits

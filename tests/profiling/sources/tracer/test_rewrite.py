@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime import compile_cache, kernel_list, nvrtc
+from louvain_um.gpu.runtime import compile_cache, kernel_list
 from louvain_um.profiling.sources.tracer.kernels import for_driver, isa
 from louvain_um.profiling.sources.tracer.rewrite import rewrite
 from louvain_um.profiling.sources.tracer.snippet import FIRST_RANGE, LOG, RANGE, STATE, SYMBOL
@@ -44,7 +44,7 @@ def kernel(*body, name="k"):
 
 def ptx_of(source, names, folder=compile_cache.FOLDER):
     try:
-        nvrtc.compiler()
+        compile_cache.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     image = compile_cache.cached_image(source, names, "--gpu-architecture=compute_90", folder)

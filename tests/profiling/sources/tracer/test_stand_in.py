@@ -7,7 +7,7 @@ import pytest
 
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Event
-from louvain_um.gpu.runtime import compile, nvrtc
+from louvain_um.gpu.runtime import compile, compile_cache
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
 
@@ -69,7 +69,7 @@ def test_without_a_compiler_there_is_a_reason(monkeypatch):
     def missing():
         raise DeviceUnavailableError("NVRTC was not found; pip install it")
 
-    monkeypatch.setattr(nvrtc, "compiler", missing)
+    monkeypatch.setattr(compile_cache, "compiler", missing)
     with pytest.raises(SourceUnavailableError, match="pip install it"):
         Tracer().start(SessionClock())
 
