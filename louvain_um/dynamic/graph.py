@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -49,6 +51,23 @@ from louvain_um.options import Budget, Options
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.stores.attributes import Attributes
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_at_a_time(
+    method: Callable[Concatenate[DynamicGraph, P], R],
+) -> Callable[Concatenate[DynamicGraph, P], R]:
+    """Let threads that call such methods of one graph wait for each other."""
+
+    @functools.wraps(method)
+    def call(self: DynamicGraph, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    return call
 
 
 def rows_there(graph: Graph) -> Any:
@@ -145,6 +164,7 @@ class DynamicGraph:
         threads: int | None = None,
     ) -> None:
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
+        self.lock = threading.RLock()
         chosen = store_class(store, device)
         share = share_of(memory)  # refuses what is no policy, on the CPU, too
         budget = Budget.parse(device_budget)
@@ -215,6 +235,7 @@ class DynamicGraph:
         restored.epoch = epoch
         return restored
 
+    @one_at_a_time
     def apply(
         self,
         insert: Any = None,
@@ -293,6 +314,7 @@ class DynamicGraph:
             self._carry_out(edges)
         return self._change(edges)
 
+    @one_at_a_time
     def edit_edges(self, u: ArrayLike, v: ArrayLike, w: ArrayLike) -> Change:
         """Replace the weights of edges, which must be there; nothing moves.
 
@@ -331,6 +353,7 @@ class DynamicGraph:
         given = {"insert": (u, v, w), "delete": (u, v), "decrease": None}
         return self._applied(given, refuse_missing=True, by="edit_edges")
 
+    @one_at_a_time
     def add_vertices(
         self, k: int | Sequence[Any], *, reuse: bool = False
     ) -> range | NDArray[np.uint32]:
@@ -387,6 +410,7 @@ class DynamicGraph:
             return range(first, first + fresh)
         return np.concatenate([again, np.arange(first, first + fresh, dtype=np.uint32)])
 
+    @one_at_a_time
     def remove_vertices(self, ids: ArrayLike) -> Change:
         """Delete all edges of some vertices, loops included, and remove these.
 
@@ -421,6 +445,7 @@ class DynamicGraph:
                     self._names.remove(gone)
         return self._change(edges, gone)
 
+    @one_at_a_time
     def compact(self) -> None:
         """Drop unused places of the store; nothing else changes."""
         with announcing("compact"), self._contents.errors():
@@ -484,6 +509,7 @@ class DynamicGraph:
         """Return which edges are in the graph, bool[b]."""
         return self.weights_of(u, v) > 0
 
+    @one_at_a_time
     def weights_of(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.int64]:
         """Return the integer weight of each edge, int64[b]: 0 where there is none."""
         limits = replace(self._host_limits, alive=None)
@@ -495,6 +521,7 @@ class DynamicGraph:
         with announcing("query"), self._contents.errors():
             return self._contents.find(a, b)
 
+    @one_at_a_time
     def neighbours(self, v: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the neighbours of a vertex and the integer weights of its edges."""
         if self._names:
@@ -518,10 +545,12 @@ class DynamicGraph:
             found.remove_nodes_from(np.flatnonzero(self._alive.items == 0).tolist())
         return found
 
+    @one_at_a_time
     def view(self) -> RowView:
         """Return contiguous rows for engines: where they lie, or as a compressed copy."""
         return self._view_of(self._rows())
 
+    @one_at_a_time
     def linked_view(self) -> RowView:
         """Return the rows where they lie, also those in linked blocks, for algorithms."""
         if not hasattr(self._store, "walked"):
@@ -544,11 +573,13 @@ class DynamicGraph:
             names=self.names,
         )
 
+    @one_at_a_time
     def device_view(self) -> Any:
         """Return contiguous rows in a device's memory: where they lie, or as a compressed copy."""
         store = self.device_store
         return None if store is None else self._device_view(store.loops, store.contiguous_rows())
 
+    @one_at_a_time
     def linked_device_view(self) -> Any:
         """Return the rows where they lie, also those in linked blocks, for algorithms."""
         store = self.device_store
@@ -575,6 +606,7 @@ class DynamicGraph:
             linked=linked[0] if linked else 0,
         )
 
+    @one_at_a_time
     def snapshot(self) -> Any:
         """Return the graph as it is now, in arrays of its own; removed vertices are isolated."""
         store = self.device_store
@@ -586,6 +618,7 @@ class DynamicGraph:
         loops = store.loops.copy() if bool(store.loops.any()) else None
         return DeviceGraph(offsets, targets, weights, loops, self.scale)
 
+    @one_at_a_time
     def host_snapshot(self) -> Graph:
         """Return the graph as it is now in host memory, wherever it is."""
         rows = self._store.compressed()
@@ -599,6 +632,7 @@ class DynamicGraph:
             check=False,
         )
 
+    @one_at_a_time
     def digest(self) -> str:
         """Return a hash of vertices, edges and weights, 32 hexadecimal digits."""
         rows = self._rows()
@@ -611,6 +645,7 @@ class DynamicGraph:
         text = f"{self.n_vertices} {self.weighted} {self.scale.hex()} {first} {second}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
+    @one_at_a_time
     def check(self) -> None:
         """Raise AssertionError unless store, degrees and totals agree; takes passes over all."""
         self._store.check()
@@ -620,6 +655,12 @@ class DynamicGraph:
         assert graph.total_weight == self.total_weight, "the total weight does not add up"
         assert graph.n_arcs == self.n_arcs, "the arcs do not add up"
         assert not graph.degrees[self._alive.items == 0].any(), "a removed vertex has edges"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, lock=threading.RLock())
 
     def __repr__(self) -> str:
         kind = "weighted" if self.weighted else "unweighted"

@@ -3,6 +3,8 @@
 import copy
 import itertools
 import pickle
+import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -316,6 +318,35 @@ def test_copies_change_as_their_graph_does(store, copied):
     g.apply(insert=(v, v + 300), delete=(v, v + 1))
     g.add_vertices(1)
     assert g.digest() == other.digest()
+
+
+@pytest.mark.parametrize("store", ["rows", "bump", "ouro-s-p"])
+def test_threads_change_a_graph_one_after_another(store):
+    g, failures = DynamicGraph(1000, store=store, threads=1), []
+
+    def change(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            try:
+                u, v, gone, other = rng.integers(0, 1000, (4, 100))
+                g.apply(insert=(u, v), delete=(gone, other))
+                g.neighbours(int(u[0]))
+            except Exception as error:
+                failures.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=change, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures
+    assert g.epoch == 180
+    g.check()
 
 
 @pytest.mark.deep

@@ -245,7 +245,7 @@ class Tracker:
             )
         since = time.perf_counter()
         follower = self._follower
-        with follower.steps.guarded():
+        with self.graph.lock, follower.steps.guarded():
             found = follower.follow(change)
             with uninterrupted():
                 follower.take(found)
