@@ -61,7 +61,7 @@ def polars_columns(polars):
         "object": polars.Series([object(), object(), object()], dtype=polars.Object),
         "category": polars.Series(["a", "b", "c"], dtype=polars.Categorical),
         "null": polars.Series([None] * 3),
-        "decimal": polars.Series([Decimal(1), Decimal(2), Decimal("3.5")]),
+        "decimal": polars.Series([Decimal("1.0"), Decimal("2.0"), Decimal("3.5")]),
         "lists": polars.Series([[1], [2], [3]]),
         "records": polars.Series([{"a": 1}, {"a": 2}, {"a": 3}]),
         "arrays": polars.Series([[1, 2]] * 3, dtype=polars.Array(polars.Int64, 2)),
