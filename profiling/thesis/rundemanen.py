@@ -54,6 +54,9 @@ WARPS: Final = 896
 """Communities in flight on 14 processors: a block of 128 threads for each large one, a warp for
 each small one."""
 
+PRIMES: Final = 300
+"""Primes among which tables find their sizes, each some 6 % larger than the last one; assumed."""
+
 ITEM: Final = 8
 """Bytes of a table's item: a community and a weight."""
 
@@ -78,6 +81,7 @@ class Rundemanen:
         given("targets.0", "graph", 4, graph.n_arcs)
         if self.weight:
             given("weights.0", "graph", 4, graph.n_arcs)
+        given("devPrimes", "hash", 4, PRIMES)
 
     def __call__(self, event: Event) -> None:
         """Record the event's phase; the thesis's program runs a single cycle."""
@@ -91,7 +95,7 @@ class Rundemanen:
         """Return the trace; the communities are copied to the host at its end."""
         program = self.program
         program.on_host(program.whole("n2c", Access.READ))
-        program.end(*sorted(program.alive - {"offsets.0", "targets.0", "weights.0"}))
+        program.end(*sorted(program.alive - {"offsets.0", "targets.0", "weights.0", "devPrimes"}))
         return replace(program.trace(), reserved=round(RESERVED * self.scale))
 
     def _whole(self, way: Access, *names: str) -> list[Touches]:
@@ -112,6 +116,7 @@ class Rundemanen:
         large = np.sort(np.concatenate([degrees[buckets[0]], degrees[buckets[-1]]]))
         self.slots = 2 * int(large[-self.tables[0] :].sum())
         program.begin("globalHashTable", "hash", ITEM, self.slots)
+        program.begin("hashTablePtrs", "hash", 4, min(len(large), self.tables[0]) + 1)
         touched = self._whole(Access.READ, f"offsets.{level}", f"weights.{level}")
         touched += self._whole(Access.WRITE, *MOVING, "n2c", "tot", "in", "cardinality")
         program.launch("initialize", touched, "move", level)
@@ -147,6 +152,7 @@ class Rundemanen:
             slots.counters, widths, self.labels, work["queue"], work["proposed"], 0, last, STAYS
         )
         touched.append(slots.take())
+        touched += self._whole(Access.READ, "hashTablePtrs", "devPrimes")
         touched += self._whole(Access.READ, "n2c_new", "tot_new", "cardinality_new", "in")
         touched += self._whole(Access.WRITE, "n2c", "n2c_old", "tot", "cardinality", "result_array")
         self.program.launch("move", touched, "move", level, iteration)
@@ -167,7 +173,8 @@ class Rundemanen:
             int(coarse_offsets[-1]),
         )
         program.end("n2c_old", "tot", "tot_new", "cardinality_new", "in", "globalHashTable",
-                    "sizesOfNhoods", "wDegs", "result_array", "g_next.links")  # fmt: skip
+                    "hashTablePtrs", "sizesOfNhoods", "wDegs", "result_array",
+                    "g_next.links")  # fmt: skip
         sizes = np.diff(starts)
         before = arcs_before(offsets, members[:n])[starts]
         room = np.diff(before)
@@ -179,6 +186,7 @@ class Rundemanen:
                      "member_count_per_new_comm"):  # fmt: skip
             program.begin(name, "scratch", 4, k + 1)
         program.begin("globalHashTable", "hash", ITEM, slots)
+        program.begin("hashTablePtrs", "hash", 4, len(large) + 1)
         lists = ("new_neighbor_lists", "new_weight_lists")
         for name in lists:
             program.begin(name, "scratch", 4, arcs)
@@ -219,14 +227,16 @@ class Rundemanen:
                 (slots, TABLED),
             )  # fmt: skip
             program.launch("aggregate", touched, "aggregate", level)
-        touched = self._whole(Access.READ, *lists, "member_count_per_new_comm")
+        touched = self._whole(
+            Access.READ, *lists, "member_count_per_new_comm", "hashTablePtrs", "devPrimes"
+        )
         touched += self._whole(
             Access.WRITE, f"targets.{after}", f"weights.{after}", f"offsets.{after}"
         )
         program.launch("to_csr", touched, "aggregate", level)
         # The new graph replaces the old one; the input is not read again.
         program.end(*sorted(name for name in program.alive
-                            if not name.endswith(f".{after}")))  # fmt: skip
+                            if not name.endswith((f".{after}", "devPrimes"))))  # fmt: skip
 
 
 def record_thesis(

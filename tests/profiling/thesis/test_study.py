@@ -74,6 +74,8 @@ def test_sizes_are_the_thesis_s_scaled_down(recorded):
     for group, megabytes in zip(GROUPS, PEAK_MB["audikw_1"], strict=True):
         if group in ("graph", "scratch"):
             assert peaks[group] == pytest.approx(megabytes * 1e6 * SCALE, rel=0.4)
+    tables = {array.name for array in trace.arrays if array.group == "hash"}
+    assert tables == {"globalHashTable", "hashTablePtrs", "devPrimes"}
 
 
 def test_passes_are_those_that_accesses_tell(recorded):
