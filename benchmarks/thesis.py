@@ -245,8 +245,15 @@ def in_core(part: str, graphs: list[str], scale: float, repeat: int) -> Iterator
 
 
 def beside(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with what the thesis published, and the mean gain of each policy."""
-    parts = {part: record[part] for part in ("program", "model") if record.get(part)}
+    """Return the record with what the thesis published, and the mean gain of each policy.
+
+    Means are of the graphs that the program ran on.
+    """
+    ran = {row["graph"] for row in record.get("program", [])}
+    parts = {
+        part: [row for row in record[part] if row["graph"] in ran]
+        for part in ("program", "model") if record.get(part)
+    }  # fmt: skip
     gains = [
         {"policy": policy, "published": published[0]}
         | {
