@@ -36,6 +36,9 @@ PATIENCE: Final = "LOUVAIN_UM_PATIENCE"
 PATIENCE_SECONDS: Final = 600.0
 """How long a rank waits for another one: longer than any sub-round of a graph that fits."""
 
+MPICH_BYTES: Final = 1 << 21
+"""Of ``/dev/shm``, which MPICH maps when it starts; where they lack, the system ends it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRun:
@@ -238,9 +241,25 @@ def require(module: str, library: str, extra: str) -> None:
     """Raise an error that says how to install a library that is missing."""
     import importlib
 
+    if library == "mpi4py" and "PMI_RANK" in os.environ:
+        refuse_little_shared_memory()
     try:
         importlib.import_module(module)
     except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library
         raise LouvainUmError(
             f"this needs {library}; install it with {install_hint(extra)}"
         ) from error
+
+
+def refuse_little_shared_memory() -> None:
+    """Raise an error where MPICH, whose launcher started this process, would end with it."""
+    try:
+        about = os.statvfs("/dev/shm")
+    except OSError:
+        return  # MPICH says so itself
+    free = about.f_bavail * about.f_frsize
+    if free < MPICH_BYTES:
+        raise LouvainUmError(
+            f"/dev/shm has {free:,} bytes left, and MPICH needs {MPICH_BYTES:,} there; make it "
+            "larger (Docker: --shm-size)"
+        )

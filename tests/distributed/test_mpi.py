@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,22 @@ def test_a_file_that_is_not_there_ends_all_ranks(tmp_path):
     done = mpiexec("-m", "louvain_um", "detect", missing, "--cluster", "mpi")
     assert done.returncode != 0
     assert "missing.npz" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="hides a file system")
+def test_shared_memory_that_lacks_is_said_in_a_line(tmp_path, file):
+    hide = "mount -t tmpfs -o size=4k none /dev/shm"
+    if subprocess.run(["unshare", "-m", "sh", "-c", hide], capture_output=True).returncode:
+        pytest.skip("only root can hide /dev/shm")
+    command = [sys.executable, "-m", "louvain_um", "detect", str(file), "--cluster", "mpi"]
+    words = [launcher(), "-n", "2", *command]
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"{hide} && exec {shlex.join(words)}"],
+        capture_output=True, text=True, timeout=120, env=ENVIRONMENT, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "louvain-um: /dev/shm has 4,096 bytes left, and MPICH needs 2,097,152" in done.stderr
     assert "Traceback" not in done.stderr
 
 
