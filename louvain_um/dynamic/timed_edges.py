@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.dynamic.windows import NUMBERS, Line, TimeFormat, seconds_of
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
-from louvain_um.formats.arrow import from_arrow, is_numeric
+from louvain_um.formats.arrow import check_rows, from_arrow, is_numeric
 from louvain_um.formats.column_roles import choose_timed, choose_weight
 from louvain_um.formats.edge_list.first_lines import is_number
 from louvain_um.formats.edge_list.number_vertices import number_vertices
@@ -184,6 +184,7 @@ def _parquet_columns(file: GraphFile, options: TimedOptions) -> _Columns:
     parquet = require("pyarrow.parquet", file.name)
     try:
         table = parquet.ParquetFile(file.seekable())
+        check_rows(file, table.metadata)
         titles = list(table.schema_arrow.names)
         numeric = [is_numeric(kind) for kind in table.schema_arrow.types]
         return _columns_of(

@@ -6,15 +6,15 @@ import io
 import os
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
+from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError, LouvainUmError
 from louvain_um.formats.file_types import first_line_of, require
-from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.graph_file import FAR_MORE, GraphFile, is_far_more
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.tables import from_columns
 from louvain_um.graph.graph import Graph
@@ -31,6 +31,9 @@ DEEPEST = 1000
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 """A string of JSON."""
 
+COMPRESSIBLE = b"ARROW1"
+"""How Feather files begin that may be compressed."""
+
 VERTICES_KEY = b"louvain_um_vertices"
 """Metadata key of the number of vertices, isolated ones included."""
 
@@ -42,8 +45,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     def build() -> Graph:
         table = parquet.ParquetFile(file.seekable())
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
-        rows, packed = table.metadata.num_rows, file.seekable().seek(0, os.SEEK_END)
-        file.check_rows(rows, packed)
+        rows = check_rows(file, table.metadata)
         file.check_vertices(int(announced or 0), rows)
         types = dict(zip(table.schema_arrow.names, table.schema_arrow.types, strict=True))
 
@@ -127,11 +129,53 @@ def read_feather(file: GraphFile, options: ReadOptions) -> Graph:
     feather = require("pyarrow.feather", file.name)
 
     def build() -> Graph:
+        if file.seekable().read(len(COMPRESSIBLE)) == COMPRESSIBLE:
+            return table_graph(file, _batches(file), options)
         table = feather.read_table(file.seekable())
-        table.validate(full=True)  # or lengths that the file claims lead beyond its values
+        table.validate(full=True)
         return table_graph(file, table, options)
 
     return checked(file, build, "a valid Feather file")
+
+
+def _batches(file: GraphFile) -> Any:
+    """Return the table of a Feather file, unless it unpacks to far more bytes than it has."""
+    import pyarrow
+    from pyarrow.dataset import IpcFileFormat
+
+    packed = file.seekable().seek(0, os.SEEK_END)
+    fragment = IpcFileFormat().make_fragment(pyarrow.PythonFile(file.seekable(), "r"))
+    file.check_rows(fragment.count_rows(), packed)
+    reader, batches, unpacked = pyarrow.ipc.open_file(file.seekable()), [], 0
+    for place in range(reader.num_record_batches):
+        batches.append(reader.get_batch(place))
+        batches[-1].validate(full=True)  # or lengths that the file claims lead beyond its values
+        unpacked += batches[-1].nbytes
+        file.check_unpacked(unpacked, packed)
+    return pyarrow.Table.from_batches(batches, reader.schema)
+
+
+def check_rows(file: GraphFile, about: Any) -> int:
+    """Return the rows of a Parquet file; raise an error if it claims far more than it can hold."""
+    packed, rows = file.seekable().seek(0, os.SEEK_END), int(about.num_rows)
+    file.check_rows(rows, packed)
+    file.check_unpacked(_unpacked(about, 1), packed)
+    return rows
+
+
+def check_unpacked(about: Any, file: IO[bytes], path: Any, columns: int | None = None) -> None:
+    """Raise an error if some columns of a Parquet file, by default all, claim too much for it."""
+    packed = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if is_far_more(_unpacked(about, about.num_columns if columns is None else columns), packed):
+        remedy = "write it as text if it comes from a trusted source"
+        raise LouvainUmError(f"{path}: {FAR_MORE}; {remedy}")
+
+
+def _unpacked(about: Any, columns: int) -> int:
+    """Return the bytes that a Parquet file says it unpacks to, for columns at least 8 a value."""
+    groups = (about.row_group(place) for place in range(about.num_row_groups))
+    return max(8 * int(about.num_rows) * columns, sum(int(each.total_byte_size) for each in groups))
 
 
 def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:

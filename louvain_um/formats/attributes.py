@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError, Uncertain
+from louvain_um.errors import GraphError, LouvainUmError, Uncertain
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, require_pandas
 
@@ -139,11 +139,24 @@ def table_of(nodes: Any) -> Any:
     pandas, path = require_pandas(), Path(nodes)
     try:
         if path.suffix == ".parquet":
-            return pandas.read_parquet(path)
+            return read_parquet(path)
         separator = "\t" if path.suffixes[:1] == [".tsv"] else ","
         titles = pandas.read_csv(path, sep=separator, nrows=0).columns
         wanted = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
         return pandas.read_csv(path, sep=separator, dtype=dict.fromkeys(wanted, str))
+    except LouvainUmError:
+        raise
     except Exception as error:  # of many types
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise GraphError(f"{path}: cannot be read as a table ({line})") from None
+
+
+def read_parquet(path: str | Path) -> Any:
+    """Return a Parquet file as a pandas frame, unless it unpacks to far more bytes than it has."""
+    from pyarrow import parquet
+
+    from louvain_um.formats.arrow import check_unpacked
+
+    with open(path, "rb") as file:
+        check_unpacked(parquet.ParquetFile(file).metadata, file, path)
+        return require_pandas().read_parquet(file)

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from tempfile import TemporaryFile
-from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("data", "indices", "indptr")
 """Arrays of a sparse matrix of rows or columns."""
+
+ATTRIBUTE: Final = "attribute "
+"""What the name of an array begins with that holds an attribute; then comes its number."""
 
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
@@ -44,8 +46,9 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
 
     from louvain_um.core.headroom import host_memory
     from louvain_um.errors import HostMemoryError
+    from louvain_um.formats.attributes import attributed
     from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
-    from louvain_um.formats.neighbours import from_anndata, key_of
+    from louvain_um.formats.neighbours import from_neighbours, key_of
 
     key, packed = key_of(options), os.stat(file.name).st_size
     free = host_memory() or sys.maxsize
@@ -68,11 +71,17 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
     obsp = dict.fromkeys(about["keys"])
     if "dense" in arrays:
         obsp[key] = arrays["dense"]
-    elif arrays:
+    elif "data" in arrays:
         kind = {"csr": csr_array, "csc": csc_array}[about["format"]]
         parts = tuple(arrays[name] for name in PARTS)
         obsp[key] = kind(parts, about["shape"])
-    return from_anndata(SimpleNamespace(obsp=obsp, obs_names=np.array(about["names"])), options)
+    graph = from_neighbours(obsp, about["names"], options)
+    attributes = {
+        name: arrays[f"{ATTRIBUTE}{place}"] if f"{ATTRIBUTE}{place}" in arrays
+        else np.fromiter(values, object, len(values))
+        for place, (name, values) in enumerate(about["attributes"].items())
+    }  # fmt: skip
+    return attributed(graph, attributes or None)
 
 
 def run(words: list[str], out: IO[bytes]) -> int:
@@ -104,13 +113,14 @@ def main() -> None:
     except Exception as error:  # libraries raise several types for damaged files
         about = {"error": str(error) or type(error).__name__}
         arrays.clear()
-    np.savez(out, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **arrays)
+    np.savez(out, about=np.frombuffer(json.dumps(about, default=str).encode(), np.uint8), **arrays)
 
 
 def content(name: str, key: str, most: int, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return names and keys of the cells; add the arrays of the neighbours under a key."""
     import anndata
     import h5py
+    import pandas
 
     unpacked = 0
 
@@ -127,7 +137,15 @@ def content(name: str, key: str, most: int, arrays: dict[str, Any]) -> dict[str,
     if unpacked > most:
         return {"unpacked": unpacked}
     data = anndata.read_h5ad(name)
-    about = {"names": data.obs_names.tolist(), "keys": list(data.obsp)}
+    about = {"names": data.obs_names.tolist(), "keys": list(data.obsp), "attributes": {}}
+    for place, name in enumerate(data.obs):
+        column = data.obs[name]
+        about["attributes"][str(name)] = values = list[Any]()
+        if column.dtype.kind in "iufb":
+            missing = {} if isinstance(column.dtype, np.dtype) else {"na_value": np.nan}
+            arrays[f"{ATTRIBUTE}{place}"] = column.to_numpy(**missing)
+        else:
+            values += (None if value is pandas.NA else value for value in column.tolist())
     if key not in data.obsp:
         return about
     matrix = data.obsp[key]

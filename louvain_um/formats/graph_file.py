@@ -72,6 +72,9 @@ FREE_VERTICES = 1 << 26
 MOST_VERTICES = 100
 """Vertices per edge in a file that is not trusted."""
 
+FAR_MORE = f"unpacks to more than {MOST_UNPACKED} times its size"
+"""What is wrong about a file that `is_far_more` says so of."""
+
 TRUST = "; if it comes from a trusted source, pass trusted=True (--trusted)"
 
 ON_RANKS = "pass cluster='local:2' to detect (in Python to louvain, with read_partitioned)"
@@ -274,8 +277,8 @@ class GraphFile:
 
     def check_unpacked(self, unpacked: int, packed: int) -> None:
         """Raise an error for far more unpacked bytes than packed ones."""
-        if unpacked > max(FREE_BYTES, MOST_UNPACKED * packed) and not self.trusted:
-            raise self.error(f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}")
+        if is_far_more(unpacked, packed) and not self.trusted:
+            raise self.error(f"{FAR_MORE}{TRUST}")
 
     def check_vertices(self, n: int, edges: int) -> None:
         """Raise an error for a number of vertices that so few edges hardly have."""
@@ -301,6 +304,11 @@ class GraphFile:
         self._peeked = b""
         self.stream.seek(0)
         return self.stream
+
+
+def is_far_more(unpacked: int, packed: int) -> bool:
+    """Return whether a file has far fewer bytes than it unpacks to."""
+    return unpacked > max(FREE_BYTES, MOST_UNPACKED * packed)
 
 
 def too_many(n: int, edges: int) -> str:
@@ -433,11 +441,7 @@ class _GzipReader:
             # A bounded part: what is left over is copied with every read.
             data = self.inflate.decompress(raw, BLOCK_BYTES)
         self.unpacked += len(data)
-        most = max(FREE_BYTES, MOST_UNPACKED * self.packed)
-        if self.unpacked > most and not self.compressed.trusted:
-            raise self.compressed.error(
-                f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}"
-            )
+        self.compressed.check_unpacked(self.unpacked, self.packed)
         return data
 
     def _more_blocks(self) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,33 +39,37 @@ def key_of(options: ReadOptions) -> str:
 
 def from_anndata(data: Any, options: ReadOptions) -> Graph:
     """Build a graph from the neighbours of the cells of an AnnData, named by `obs_names`."""
+    graph = from_neighbours(data.obsp, data.obs_names.tolist(), options)
+    return attributed(graph, Columns(data.obs) if len(data.obs.columns) else None)
+
+
+def from_neighbours(obsp: Mapping[str, Any], names: list[str], options: ReadOptions) -> Graph:
+    """Build a graph from one of the matrices of cells with names."""
     from scipy.sparse import csr_array
 
     key = key_of(options)
-    known = ", ".join(map(repr, data.obsp)) or "nothing"
-    if key not in data.obsp:
+    known = ", ".join(map(repr, obsp)) or "nothing"
+    if key not in obsp:
         raise GraphError(
             f"obsp holds {known}, not {key!r}; name one with weight=… (--weight), or compute "
             "neighbours first, as scanpy.pp.neighbors does"
         )
     if problem := replace(options, weight=None).unsuited("an AnnData"):
         raise GraphError(problem)
-    matrix = data.obsp[key]
+    matrix = obsp[key]
     matrix = matrix if hasattr(matrix, "tocsr") else csr_array(np.asarray(matrix))
-    names = data.obs_names.tolist()
     if len(set(names)) < len(names):
         raise GraphError("two cells have the same name; pass one after obs_names_make_unique()")
     notes, named = list[str](), name_array(names)
     graph = rows_as_they_are(matrix, options, named)  # if it is symmetric, the usual case
-    if graph is None:
-        if not (options.directed or options.symmetrize):
-            matrix = without_rounding(matrix, float(np.finfo(np.float32).eps))
-            if (matrix != matrix.T).nnz:
-                matrix, note = united(matrix)
-                notes.append(note)
-        graph = from_sparse(matrix, options, named, notes)
-    obs: Any = getattr(data, "obs", None)  # which is not read from a file
-    return attributed(graph, None if obs is None or obs.empty else Columns(obs))
+    if graph is not None:
+        return graph
+    if not (options.directed or options.symmetrize):
+        matrix = without_rounding(matrix, float(np.finfo(np.float32).eps))
+        if (matrix != matrix.T).nnz:
+            matrix, note = united(matrix)
+            notes.append(note)
+    return from_sparse(matrix, options, named, notes)
 
 
 def check_cells(data: Any, key: object) -> None:

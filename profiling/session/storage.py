@@ -260,6 +260,8 @@ def _load_folder(path: Path) -> Arrays:
     """Read a folder that `_save_folder` wrote, as the arrays of the one file."""
     try:
         from pyarrow import ArrowInvalid, parquet
+
+        from louvain_um.formats.arrow import check_unpacked
     except ImportError:
         raise LouvainUmError(
             f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]'"
@@ -267,6 +269,7 @@ def _load_folder(path: Path) -> Arrays:
     arrays: Arrays = {"header": np.frombuffer((path / HEADER).read_bytes(), np.uint8)}
     try:
         with (path / EVENTS).open("rb") as file:
+            check_unpacked(parquet.ParquetFile(file).metadata, file, path / EVENTS)
             table = parquet.read_table(file)
     except ArrowInvalid as error:
         raise ValueError(str(error)) from None

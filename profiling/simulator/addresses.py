@@ -271,8 +271,12 @@ def _read(path: str | Path, required: Sequence[str], known: Sequence[str]) -> pd
     """Return a table with some columns."""
     import pandas as pd
 
+    from louvain_um.formats.attributes import read_parquet
+
     try:
-        table = (pd.read_parquet if Path(path).suffix == ".parquet" else pd.read_csv)(path)
+        table = (read_parquet if Path(path).suffix == ".parquet" else pd.read_csv)(path)
+    except LouvainUmError:
+        raise
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{path}: {reason}; check the path") from None

@@ -48,7 +48,7 @@ TABLES = (KERNELS, COPIES, SETS, GPU_FAULTS, CPU_FAULTS)
 ABOUT = ("TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME")
 
 FIGURES_OF = {
-    COPIES: ("bytes_to_device", "bytes_to_host", "bytes_evicted"),
+    COPIES: ("streamto_device", "streamto_host", "streamevicted"),
     GPU_FAULTS: ("gpu_fault_groups", "gpu_faults"),
     CPU_FAULTS: ("cpu_faults",),
 }
@@ -144,6 +144,8 @@ def _of_parquet(folder: Path) -> sqlite3.Connection:
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
+
+        from louvain_um.formats.arrow import check_unpacked
     except ImportError:
         raise LouvainUmError(
             f"{folder}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or run nsys "
@@ -154,7 +156,9 @@ def _of_parquet(folder: Path) -> sqlite3.Connection:
         if not (folder / f"{name}.parquet").is_file():
             continue
         try:
-            with ParquetFile(folder / f"{name}.parquet") as file:
+            part = folder / f"{name}.parquet"
+            with part.open("rb") as stream, ParquetFile(stream) as file:
+                check_unpacked(file.metadata, stream, part)
                 names = [column for column in file.schema_arrow.names if column in USED]
                 if not names:
                     continue

@@ -11,11 +11,17 @@ import pyarrow
 import pytest
 from pyarrow import feather, parquet
 
+from louvain_um import read_labels, read_stream
+from louvain_um.distributed.files.part_folder import EdgePiece, read_piece
 from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.formats import graph_file, read_graph
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
+from louvain_um.profiling import load
+from louvain_um.profiling.simulator.addresses import read_addresses
+from louvain_um.profiling.sources.nsys import KERNELS, read_export
 
 
 def seconds(work):
@@ -118,6 +124,53 @@ def test_unpacked_bytes(tmp_path, monkeypatch, name):
     else:
         path.write_bytes(gzip.compress(f"{text}{filling * (4 << 20)}".encode()))
     refused(path, "unpacks to more than 200 times its size")
+
+
+def zeros(rows, *names):
+    column = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, np.int8), pyarrow.array([7]))
+    return pyarrow.table([column] * len(names), names=names)
+
+
+def texts(rows):
+    return pyarrow.table(
+        {"source": [f"{at}{'a' * 50000}" for at in range(rows)], "target": ["b"] * rows}
+    )
+
+
+TABLES = {
+    "graph": lambda path: read_graph(path / "t.parquet"),
+    "names": lambda path: read_graph(path / "names.parquet"),
+    "feather": lambda path: read_graph(path / "t.feather"),
+    "names of feather": lambda path: read_graph(path / "names.feather"),
+    "labels": lambda path: read_labels(path / "t.parquet"),
+    "nodes": lambda path: read_graph(path / "g.txt", nodes=path / "t.parquet"),
+    "stream": lambda path: [*read_stream(path / "t.parquet").steps(every=9)],
+    "partitions": lambda path: read_piece(
+        EdgePiece(path=str(path / "t.parquet"), group=0, size=1), ReadOptions()
+    ),
+    "addresses": lambda path: read_addresses(path / "t.parquet"),
+    "session": lambda path: load(path / "session.parquet"),
+    "export": lambda path: read_export(path / "export"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_that_unpack_to_far_more(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(graph_file, "FREE_BYTES", 1 << 18)
+    (tmp_path / "g.txt").write_text("7 8\n")
+    names = ("vertex", "community", "time", "address", "write", "start", "source", "target")
+    table, names = zeros(300_000, *names), texts(400)
+    parquet.write_table(table, tmp_path / "t.parquet")
+    parquet.write_table(names, tmp_path / "names.parquet", compression="zstd", use_dictionary=False)
+    plain = pyarrow.table({name: np.zeros(300_000) for name in table.column_names})
+    feather.write_feather(plain, tmp_path / "t.feather", "zstd")
+    feather.write_feather(names, tmp_path / "names.feather", "zstd", chunksize=20)
+    for folder, file in (("session.parquet", "events.parquet"), ("export", f"{KERNELS}.parquet")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "header.json").write_text("{}")
+        parquet.write_table(table, tmp_path / folder / file)
+    with pytest.raises(LouvainUmError, match="unpacks to more than 200 times its size"):
+        TABLES[kind](tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,20 @@ def test_cells_of_anndata(tmp_path):
         as_graph(cells)
 
 
+def test_attributes_of_cells_are_the_same_from_a_file(tmp_path):
+    pd = pytest.importorskip("pandas")
+    found = cells(csr_array(np.ones((3, 3))))
+    found.obs["size"], found.obs["share"], found.obs["known"] = [1, 2, 3], [0.5, np.nan, 1], True
+    found.obs["kind"] = pd.Categorical(["a", None, "b"])
+    found.obs["count"] = pd.array([1, None, 3], "Int64")
+    found.write_h5ad(tmp_path / "cells.h5ad")
+    read, made = read_graph(tmp_path / "cells.h5ad").attributes, as_graph(found).attributes
+    assert list(read) == list(made) == ["size", "share", "known", "kind", "count"]
+    for name, values in made.items():
+        assert read[name].dtype == values.dtype
+        pd.testing.assert_series_equal(pd.Series(read[name]), pd.Series(values))
+
+
 def test_hostile_files_of_cells_are_refused(tmp_path):
     h5py = pytest.importorskip("h5py")
     cells(csr_array(np.ones((3, 3)))).write_h5ad(tmp_path / "whole.h5ad")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from louvain_um.core.atomic_files import OwnFolder, flush, flush_folder, resolved
 from louvain_um.errors import GraphError, GraphFormatError, LouvainUmError
 from louvain_um.formats import column_roles as roles
-from louvain_um.formats.arrow import VERTICES_KEY, from_arrow
+from louvain_um.formats.arrow import VERTICES_KEY, check_unpacked, from_arrow
 from louvain_um.formats.edge_list import reader, sniff
 from louvain_um.formats.edge_list.edges import TextIdError, read_numbers
 from louvain_um.formats.file_types import first_line_of, require
@@ -325,6 +325,8 @@ def read_piece(piece: EdgePiece, options: ReadOptions) -> Edges:
         return read_text(piece.path, options)
     with opened(piece.path) as stream:
         file = parquet_file(stream, piece.path)
+        if not options.trusted:
+            check_unpacked(file.metadata, stream, piece.path, columns=1)
         names, group = file.schema_arrow.names, piece.group
 
         def column(name: Any) -> Array:

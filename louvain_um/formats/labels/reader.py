@@ -21,7 +21,7 @@ from louvain_um.errors import (
     install_hint,
 )
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
-from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED, open_graph_file
+from louvain_um.formats.graph_file import FAR_MORE, FREE_BYTES, MOST_UNPACKED, open_graph_file
 from louvain_um.formats.ids import numbers_or_texts
 from louvain_um.formats.labels import text
 from louvain_um.formats.labels.text import integers_or_texts
@@ -160,15 +160,18 @@ def _read_parquet(path: str | Path) -> Labels:
     try:
         import pyarrow as pa
         from pyarrow import parquet
+
+        from louvain_um.formats.arrow import check_unpacked
     except ImportError:
         raise LouvainUmError(
             f"{path}: reading .parquet needs pyarrow: {install_hint('formats')}"
         ) from None
     try:
         with open(path, "rb") as file:
-            rows = parquet.ParquetFile(file).metadata.num_rows
+            about = parquet.ParquetFile(file).metadata
+            rows = about.num_rows
             check_host_memory(16 * rows, f"{path}: {rows:,} labels", REMEDY)
-            file.seek(0)
+            check_unpacked(about, file, path, columns=1)
             table = parquet.read_table(file, columns=["vertex", "community"])
         found = [table[name] for name in ("vertex", "community")]
         if any(column.null_count for column in found):
@@ -232,9 +235,7 @@ def _unpacked(raw: bytes, path: str | Path) -> bytes:
         content = stream.read(most + 1)
     if len(content) > most:
         raise GraphFormatError(
-            f"unpacks to more than {MOST_UNPACKED} times its size; unpack it first if it comes "
-            "from a trusted source",
-            path,
+            f"{FAR_MORE}; unpack it first if it comes from a trusted source", path
         )
     return content
 
