@@ -87,7 +87,7 @@ COMMANDS = {
 """Words in capitals stand for files; OUT… is what the command writes."""
 
 FOLDERS = (
-    "sweep", "stream", "resolution", "stores", "rows", "checkpoint", "images", "warmup",
+    "sweep", "stream", "resolution", "stores", "checkpoint", "images", "warmup",
 )  # fmt: skip
 """Commands that write a folder, in which they go on when they are repeated."""
 

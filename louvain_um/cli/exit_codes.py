@@ -268,6 +268,8 @@ class Handler:
             return
         self._raised = now
         self.first = self.first or number
+        if "logging" in sys.modules:  # what libraries lose now is not worth their lines
+            sys.modules["logging"].disable()
         raise Interruption(self.first)
 
     def _unraisable(self, ignored: sys.UnraisableHookArgs) -> None:

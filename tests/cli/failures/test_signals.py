@@ -1,5 +1,6 @@
 """Signals end a command: no file is left half written, and the exit code names the signal."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -58,6 +59,7 @@ def handled():
     yield
     handler.remove()
     handler.first = None
+    logging.disable(logging.NOTSET)
     sys.unraisablehook = hook
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -139,6 +141,14 @@ def test_interrupt_inside_a_callback_ends_the_command(two_triangles):
     )
     assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "louvain-um: interrupted")
     assert "Traceback" not in done.stderr
+
+
+def test_libraries_log_nothing_after_a_signal(handled, caplog):
+    logging.getLogger("asyncio").error("shown")
+    with pytest.raises(exit_codes.Interruption):
+        signal.raise_signal(signal.SIGTERM)
+    logging.getLogger("asyncio").error("hidden")
+    assert [record.message for record in caplog.records] == ["shown"]
 
 
 def test_a_signal_waits_until_compiled_code_is_made(handled):
