@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphFormatError, shown
 from louvain_um.formats.edge_list.first_lines import is_word
 from louvain_um.formats.file_types import format_of, require
@@ -33,6 +34,9 @@ from louvain_um.graph.export import (
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import weights_to_write
 from louvain_um.graph.kinds import refuse_directed
+
+OBJECT_BYTES: Final = 600
+"""What a vertex or an edge takes at least while it is written by networkx."""
 
 NOT_IN_NAMES: Final = {
     "edges": re.compile(r"\A\Z|[\0-\x08\n\r\x0e-\x1f\x7f]"),
@@ -382,6 +386,8 @@ def write_cytoscape(stream: BinaryIO, graph: Graph, path: str, attributes: Attri
 
 def _labelled(graph: Graph, path: str, attributes: Attributes) -> Any:
     """Return the graph with vertices 0 … n − 1, labelled with their names or ids."""
+    needed = OBJECT_BYTES * (graph.n_vertices + graph.n_edges)
+    check_host_memory(needed, f"writing {path}", "write .csv, .parquet or .npz")
     names = vertex_names(graph)
     plain = [name if isinstance(name, str | int) else str(name) for name in names]
     # A label is of one type in these formats.

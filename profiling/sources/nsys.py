@@ -48,7 +48,7 @@ TABLES = (KERNELS, COPIES, SETS, GPU_FAULTS, CPU_FAULTS)
 ABOUT = ("TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME")
 
 FIGURES_OF = {
-    COPIES: ("streamto_device", "streamto_host", "streamevicted"),
+    COPIES: ("bytes_to_device", "bytes_to_host", "bytes_evicted"),
     GPU_FAULTS: ("gpu_fault_groups", "gpu_faults"),
     CPU_FAULTS: ("cpu_faults",),
 }

@@ -115,6 +115,15 @@ def test_ids_that_claim_too_many_vertices(tmp_path, free):
         lu.Graph.from_edges([0], [1], n_vertices=MANY)
 
 
+@pytest.mark.parametrize("suffix", ["graphml", "gexf", "cyjs"])
+def test_objects_of_other_formats_that_do_not_fit(tmp_path, free, suffix):
+    graph = lu.Graph.from_edges(np.arange(100_000), np.arange(1, 100_001))
+    free(50 << 20)
+    with pytest.raises(HostMemoryError, match=f"writing .*{suffix} needs"):
+        lu.write_graph(tmp_path / f"g.{suffix}", graph)
+    assert [path.name for path in tmp_path.iterdir()] == ["meminfo"]
+
+
 def test_names_that_do_not_fit(tmp_path, free):
     path = tmp_path / "names.csv"
     with path.open("w") as file:
