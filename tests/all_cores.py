@@ -52,8 +52,8 @@ def share_machine(config):
         os.environ.setdefault("LOUVAIN_UM_THREADS", str(share))
         count, own = int(os.environ.get(DEVICES, "0")), int(given["workerid"].removeprefix("gw"))
         if count > 1:
-            turned = ",".join(str((own + i) % count) for i in range(count))
-            os.environ.setdefault("CUDA_VISIBLE_DEVICES", turned)
+            rotated = ",".join(str((own + i) % count) for i in range(count))
+            os.environ.setdefault("CUDA_VISIBLE_DEVICES", rotated)
     elif config.option.numprocesses:
         os.environ[DEVICES] = count_devices()
         if config.option.dist == "no":

@@ -253,10 +253,10 @@ def test_readme_shows_what_the_first_command_prints():
     arguments = ["detect", "example:les-miserables", "--device", "cpu"]
     printed = CliRunner().invoke(app, arguments).stdout
 
-    def told(text):
+    def reported(text):
         return [re.sub(r"\d+\.\d+ s on \S+", "… s", line).rstrip() for line in text.splitlines()]
 
-    assert told(printed) == told(shown)
+    assert reported(printed) == reported(shown)
 
 
 def test_readme_commands_run(tmp_path, monkeypatch):

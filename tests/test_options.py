@@ -169,10 +169,10 @@ SMALL = lu.Graph.from_edges([0, 1], [1, 2])
 )
 def test_arrays_are_no_choice_and_make_one_line(call):
     for value in SEVERAL:
-        with pytest.raises(lu.LouvainUmError) as told:
+        with pytest.raises(lu.LouvainUmError) as reported:
             call(value)
-        assert "\n" not in str(told.value)
-        assert len(str(told.value)) < 1000
+        assert "\n" not in str(reported.value)
+        assert len(str(reported.value)) < 1000
 
 
 def test_lists_of_different_lengths_and_long_names_are_errors_of_ours():

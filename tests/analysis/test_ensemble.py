@@ -136,7 +136,7 @@ def test_the_graph_of_agreement_keeps_the_strongest_arc_of_a_vertex():
     path = lu.Graph.from_edges([0, 1, 2], [1, 2, 3])
     # Vertex 3 is with 2 in one run of ten, and 0 is with 1 in all.
     together = np.array([0, 0, 1, 1], np.uint32)
-    apart = np.array([0, 0, 1, 2], np.uint32)
+    separate = np.array([0, 0, 1, 2], np.uint32)
     seen = []
 
     def detect(agreed, number):
@@ -144,7 +144,7 @@ def test_the_graph_of_agreement_keeps_the_strongest_arc_of_a_vertex():
         seen.append(agreed)
         return [together] * 10
 
-    found = find_consensus(path, [together] + [apart] * 9, detect)
+    found = find_consensus(path, [together] + [separate] * 9, detect)
     assert seen[0].to_pandas().to_numpy().tolist() == [[0, 1, 10], [2, 3, 1]]
     assert (found.labels.tolist(), found.rounds, found.converged) == ([0, 0, 1, 1], 1, True)
 

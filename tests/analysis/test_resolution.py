@@ -157,7 +157,7 @@ def test_options_are_checked(options, name):
 
 @pytest.mark.parametrize("name", ["points", "runs", "low", "high"])
 @pytest.mark.parametrize("value", ["x", [1]], ids=["text", "list"])
-def test_what_is_no_number_is_told(name, value):
+def test_what_is_no_number_is_reported(name, value):
     with pytest.raises(lu.OptionError, match=f"{name} must be a"):
         lu.resolution_profile(cliques(), **{name: value})
 

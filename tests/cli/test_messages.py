@@ -146,7 +146,7 @@ def test_columns_are_chosen_by_name_or_number(run, orders):
         (("stores", "--stores", "rows"), "matplotlib", "no rates.svg: pip install"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_before_the_work(
+def test_what_cannot_be_drawn_is_reported_before_the_work(
     arguments, module, said, run, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, module, None)

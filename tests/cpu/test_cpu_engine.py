@@ -44,8 +44,8 @@ def test_small_levels_have_the_same_sweeps_in_one_call_and_where_they_are_observ
     )
     alone = api.run(graph, chosen)
     assert np.array_equal(alone.labels, observed.labels)
-    told = [(x.modularity, x.iterations, x.arcs_visited) for x in alone.levels]
-    assert told == [(x.modularity, x.iterations, x.arcs_visited) for x in observed.levels]
+    reported = [(x.modularity, x.iterations, x.arcs_visited) for x in alone.levels]
+    assert reported == [(x.modularity, x.iterations, x.arcs_visited) for x in observed.levels]
     assert len(seen) >= sum(x.iterations for x in alone.levels)
 
 

@@ -83,7 +83,7 @@ def test_constant_potts_model(edges, labels):
     assert found == pytest.approx(inside - 0.3 * pairs, abs=1e-9)
 
 
-def test_cliques_of_a_ring_stay_apart_below_modularitys_resolution_limit():
+def test_cliques_of_a_ring_stay_separate_below_modularitys_resolution_limit():
     graph = lu.as_graph(nx.ring_of_cliques(60, 5))
     cliques = np.arange(300) // 5
     assert len(lu.leiden(graph, device="cpu")) < 60

@@ -196,17 +196,17 @@ def test_an_address_that_dask_cannot_use_is_an_error(address):
         lu.louvain(graph_named("lfr"), cluster=address)
 
 
-def test_a_rank_without_a_gpu_is_told_of(start):
+def test_a_rank_without_a_gpu_is_reported(start):
     with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 2 \(on .*\) has no GPU: .*use"):
         lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")
 
 
 def test_a_refused_run_is_a_line_in_the_logs_of_workers():
-    told = list[str]()
+    reported = list[str]()
 
     class Kept(logging.Handler):
         def emit(self, record):
-            told.append(record.getMessage())
+            reported.append(record.getMessage())
 
     log, handler = logging.getLogger("distributed.worker"), Kept()
     workers = distributed.LocalCluster(
@@ -222,7 +222,7 @@ def test_a_refused_run_is_a_line_in_the_logs_of_workers():
         finally:
             log.removeHandler(handler)
     refused, divided = (
-        [text for text in told if name in text] for name in ("has no GPU", "divmod")
+        [text for text in reported if name in text] for name in ("has no GPU", "divmod")
     )
     assert [text.count("\n") for text in refused] == [0]
     assert divided[0].startswith("Compute Failed")  # of others, all is logged

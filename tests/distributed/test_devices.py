@@ -110,15 +110,15 @@ def test_nccl_takes_a_gpu_for_each_rank():
 def test_all_ranks_tell_of_the_one_without_a_gpu(exchange):
     reason = "CuPy is not installed; pip install 'louvain-um[cuda13]'"
     seen = [BOTH, Visible(host="node8", devices=(), problem=reason)]
-    told = set()
+    reported = set()
     for rank in (0, 1):
         with pytest.raises(DeviceUnavailableError) as error:
             device_of(rank, seen, exchange)
-        told.add(str(error.value))
-    assert told == {f"rank 1 of 2 (on node8) has no GPU: {reason}"}
+        reported.add(str(error.value))
+    assert reported == {f"rank 1 of 2 (on node8) has no GPU: {reason}"}
 
 
-def test_nccl_that_is_missing_is_told_of():
+def test_nccl_that_is_missing_is_reported():
     seen = [BOTH, Visible(host="node8", devices=("17:00",), no_nccl="CuPy finds no NCCL (x)")]
     assert device_of(1, seen, "host") == 0
     with pytest.raises(DeviceUnavailableError, match=r"rank 1 of 2 \(on node8\).*nvidia-nccl-cu13"):
@@ -131,7 +131,7 @@ def test_a_machine_without_cupy_has_no_nccl():
     assert nccl_problem() == "CuPy finds no NCCL (No module named 'cupy')"
 
 
-def test_what_ranks_see_is_told_to_all():
+def test_what_ranks_see_is_reported_to_all():
     here = [BOTH, Visible(host="node8", devices=(), problem="none — really")]
     found = run_threads(lambda ranks: gather_visible(ranks, here[ranks.rank]), 2)
     assert found == [here, here]

@@ -196,11 +196,11 @@ def test_checkpoints_of_another_run_are_refused(tmp_path, name, method):
 
 
 def test_a_graph_that_differs_in_one_edge_is_another_run(tmp_path):
-    apart = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3])
+    separate = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3])
     crossed = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0])
-    assert np.array_equal(apart.degrees, crossed.degrees)
+    assert np.array_equal(separate.degrees, crossed.degrees)
     options = Options(device="cpu")
-    detect_in_threads(apart, options, ranks=2, collapse_arcs=0, checkpoint=tmp_path)
+    detect_in_threads(separate, options, ranks=2, collapse_arcs=0, checkpoint=tmp_path)
     with pytest.raises(LouvainUmError, match="its graph is"):
         detect_in_threads(crossed, options, ranks=3, collapse_arcs=0, checkpoint=tmp_path)
 

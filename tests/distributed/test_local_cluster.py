@@ -158,14 +158,14 @@ def test_a_kill_leaves_one_line_or_nothing(tmp_path, seconds, worker):
         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
     )  # fmt: skip
     family = kill_when_busy(command, seconds, child=worker)
-    _, told = command.communicate(timeout=60)
+    _, reported = command.communicate(timeout=60)
     if command.returncode == 0:
         found = lu.read_labels(out).communities
         assert found.tolist() == one_process("lfr", "louvain").labels.tolist()
     else:
         assert command.returncode == (1 if worker else -signal.SIGKILL)
-        assert told.count("\n") == worker, told
-        assert told.startswith("louvain-um: " if worker else "")
+        assert reported.count("\n") == worker, reported
+        assert reported.startswith("louvain-um: " if worker else "")
         assert not out.exists()
     end = time.monotonic() + 20
     while [*filter(is_running, family)] or [*temporary.iterdir()]:

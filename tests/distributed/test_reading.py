@@ -158,7 +158,7 @@ def test_a_partitioned_graph_needs_a_cluster(tmp_path, edges):
         lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"))
 
 
-def test_remote_folders_of_folders_are_told_from_none():
+def test_remote_folders_of_folders_are_distinguished_from_none():
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.pipe("/deep/year=2026/edges.csv", b"0,1\n")
     with pytest.raises(GraphFormatError, match="only folders there, and no files"):

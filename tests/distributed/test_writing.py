@@ -168,7 +168,7 @@ def test_a_rank_that_is_late_removes_only_its_own_files(tmp_path, result):
     ]  # fmt: skip
 
 
-def test_a_file_that_is_gone_is_told(tmp_path, result):
+def test_a_file_that_is_gone_is_reported(tmp_path, result):
     one = PartFolder(tmp_path)
     one.claim(force=False)
     one.write(0, {"vertex": np.arange(6), "community": result.labels})

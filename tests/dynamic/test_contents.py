@@ -39,7 +39,7 @@ def test_neighbours_go_by_name_in_a_graph_with_names():
 
 
 @pytest.mark.parametrize("wrong", ["ann", [0, 1], None, True, 1.5, 7, -1, 2**70])
-def test_what_is_no_vertex_is_told_in_one_line(wrong):
+def test_what_is_no_vertex_is_reported_in_one_line(wrong):
     g = DynamicGraph(3)
     with pytest.raises(GraphError) as error:
         g.neighbours(wrong)
@@ -47,12 +47,12 @@ def test_what_is_no_vertex_is_told_in_one_line(wrong):
 
 
 @pytest.mark.parametrize("vertex", [2**70, -(2**70), 7, -1])
-def test_a_vertex_that_is_not_there_is_told_however_large(vertex):
+def test_a_vertex_that_is_not_there_is_reported_however_large(vertex):
     g = DynamicGraph(3)
-    told = f"vertex {vertex}, but there are 3" if vertex > 0 else f"negative vertex {vertex};"
-    with pytest.raises(GraphError, match=told):
+    reported = f"vertex {vertex}, but there are 3" if vertex > 0 else f"negative vertex {vertex};"
+    with pytest.raises(GraphError, match=reported):
         g.apply(insert=([0, vertex], [1, 2]))
-    with pytest.raises(GraphError, match=told):
+    with pytest.raises(GraphError, match=reported):
         g.neighbours(vertex)
 
 

@@ -39,7 +39,7 @@ def test_many_communities_inherit_as_few_do(seed):
         overlaps=many,
     )
     ids, next_id, events = succession(concerned, 100)
-    found, following, told = succession_of_many(np, concerned, 100)
+    found, following, reported = succession_of_many(np, concerned, 100)
     assert found.tolist() == ids.tolist()
     assert following == next_id
-    assert events_of(told).tolist() == events.tolist()
+    assert events_of(reported).tolist() == events.tolist()

@@ -224,11 +224,11 @@ def test_what_has_lost_its_name_is_not_exported(tmp_path):
     assert len(lu.Communities.of(g, found).table()) == len(found.sizes)
 
 
-def test_real_weights_in_a_graph_of_whole_numbers_are_told():
+def test_real_weights_in_a_graph_of_whole_numbers_are_reported():
     g = DynamicGraph(3, weighted=True)
-    with pytest.warns(lu.GraphWarning, match="rounded to whole numbers, as the scale") as told:
+    with pytest.warns(lu.GraphWarning, match="rounded to whole numbers, as the scale") as reported:
         g.apply(insert=([0], [1], [1.5]))
-    assert told[0].filename == __file__
+    assert reported[0].filename == __file__
     g.apply(insert=([0], [2], [3.0]))
     fine = DynamicGraph(3, weighted=True, scale=2**20)
     fine.apply(insert=([0], [1], [1.5]))

@@ -123,8 +123,8 @@ def test_no_audit_leaves_communities_behind_a_run_from_nothing(method):
         near = group[u] == group[v]
         old = graph.snapshot()
         ends = np.repeat(np.arange(240), np.diff(old.offsets)), old.targets
-        apart = group[ends[0]] != group[ends[1]]
-        gone = rng.choice(np.flatnonzero(apart), 10)
+        separate = group[ends[0]] != group[ends[1]]
+        gone = rng.choice(np.flatnonzero(separate), 10)
         change = graph.apply(insert=(u[near], v[near]), delete=tuple(e[gone] for e in ends))
         found = tracker.update(change)
         lead = tracker.to_frame()["audit_lead"].iloc[-1]

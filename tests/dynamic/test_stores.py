@@ -113,7 +113,7 @@ def test_marrow_pushes_what_was_written():
 
 
 @pytest.mark.parametrize(
-    ("store", "told"),
+    ("store", "reported"),
     [("pages:page=48", "page=32 or 64 or 128 or 256"), ("bal:block=1", "block=2 … 128"),
      ("vine:page=64", "options block, ahead, reserve"), ("vine:reserve=95", "reserve=1 … 90"),
      ("vine:reserve=50", "vine is on the CPU; leave out reserve"),
@@ -130,8 +130,8 @@ def test_marrow_pushes_what_was_written():
      ("ouro-x-p", "must be one of"), ("pages:order", "order=any or sorted"),
      ("ouro-s-p:chunk=3000", "chunk=1024 or 2048 or"), ("ouro-s-p:page=8", "page=16 or 32 or")],
 )  # fmt: skip
-def test_options_that_a_store_lacks_end_in_a_line(store, told):
-    with pytest.raises(OptionError, match=told) as error:
+def test_options_that_a_store_lacks_end_in_a_line(store, reported):
+    with pytest.raises(OptionError, match=reported) as error:
         DynamicGraph(3, store=store)
     assert "\n" not in str(error.value)
 

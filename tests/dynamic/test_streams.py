@@ -249,7 +249,7 @@ def test_a_window_holds_its_edges_and_nothing_else(gaps, every, window):
     ("every", "window", "warned"), [("1d", "1h", True), (10, 9, True), ("1d", "1d", False),
     (10, 10, False), (10, "1s", False), ("1d", 1, False), ("1d", None, False)],
 )  # fmt: skip
-def test_a_window_shorter_than_a_step_is_told(every, window, warned):
+def test_a_window_shorter_than_a_step_is_reported(every, window, warned):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Windows(every, window)
@@ -371,7 +371,7 @@ def test_a_weight_before_the_time_is_refused_until_columns_are_named(third, tmp_
     assert lu.read_stream(path, time=3, weight=4, sort=True).edges.times.tolist() == sorted(third)
 
 
-def test_a_first_line_without_numbers_is_an_edge_if_told(tmp_path):
+def test_a_first_line_without_numbers_is_an_edge_if_asked(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("ann,bob,20260131T1000\nbob,cid,20260131T1100\n")
     with pytest.raises(GraphFormatError, match=r"header=False \(--no-header\)"):

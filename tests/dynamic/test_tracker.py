@@ -143,10 +143,11 @@ def test_a_vertex_alone_is_no_community_yet():
     graph = lu.DynamicGraph(9)
     tracker = lu.Tracker(graph)
     triangle = [0, 1, 2], [1, 2, 0]
-    told = tracker.update(graph.apply(insert=triangle)).events
-    assert [(str(e["kind"]), int(e["other"]), int(e["size"])) for e in told] == [("born", -1, 3)]
-    told = tracker.update(graph.apply(delete=triangle)).events
-    assert [(str(e["kind"]), int(e["other"])) for e in told] == [("died", -1)]
+    reported = tracker.update(graph.apply(insert=triangle)).events
+    born = [(str(e["kind"]), int(e["other"]), int(e["size"])) for e in reported]
+    assert born == [("born", -1, 3)]
+    reported = tracker.update(graph.apply(delete=triangle)).events
+    assert [(str(e["kind"]), int(e["other"])) for e in reported] == [("died", -1)]
 
 
 def test_ids_follow_the_weight_of_members():
@@ -294,7 +295,7 @@ def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(monkeypatch):
     assert tracker.communities.epoch == tracker.rows[-1]["epoch"] == tracker.epoch == 2
 
 
-def test_sessions_tell_the_phases_apart():
+def test_sessions_distinguish_the_phases():
     from louvain_um.profiling import recording
 
     graph = grown(60, 240, False, 3)

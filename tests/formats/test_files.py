@@ -76,7 +76,7 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path, suffix):
         lu.write_graph(lu.as_graph([(0, 1)]), tmp_path / f"new{suffix}")
 
 
-def test_what_is_no_path_or_elsewhere_is_told(tmp_path):
+def test_what_is_no_path_or_elsewhere_is_reported(tmp_path):
     for given in (None, 5, io.StringIO("a b")):
         with pytest.raises(lu.GraphError, match="as a path; pass one, or an object to as_graph"):
             read_graph(given)
@@ -87,7 +87,7 @@ def test_what_is_no_path_or_elsewhere_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_text_in_utf_16_is_told_as_such(tmp_path, encoding):
+def test_text_in_utf_16_is_reported_as_such(tmp_path, encoding):
     path = tmp_path / "g.csv"
     path.write_bytes("\ufeffann;bob;1\r\n".encode(encoding))
     assert "is UTF-16 text; convert it" in complaint(path)

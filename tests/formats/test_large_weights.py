@@ -147,7 +147,7 @@ def test_weights_that_vanish_give_a_warning():
         lambda: lu.as_graph((range(7), range(1, 8), [5e-324] * 7)),
         lambda: lu.as_graph(network([1e300, 1e-300])),
     ):
-        with pytest.warns(lu.GraphWarning, match="count as 0") as told:
+        with pytest.warns(lu.GraphWarning, match="count as 0") as reported:
             make()
-        assert len(told) == 1
-        assert told[0].filename == __file__
+        assert len(reported) == 1
+        assert reported[0].filename == __file__

@@ -27,13 +27,13 @@ def test_bytes_and_decimals_are_text_and_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "told"),
+    ("column", "reported"),
     [
         (pa.array([[1], [2]]), "column source is of type list"),
         (pa.array([{"a": 1}, {"a": 2}]), "column source is of type struct"),
         (pa.array([b"\xff", b"a"]), "column source holds bytes that are not UTF-8"),
     ],
 )
-def test_other_types_are_refused_by_name(tmp_path, column, told):
-    with pytest.raises(GraphFormatError, match=told):
+def test_other_types_are_refused_by_name(tmp_path, column, reported):
+    with pytest.raises(GraphFormatError, match=reported):
         graph(tmp_path, column, pa.array([1, 2]))

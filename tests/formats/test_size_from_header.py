@@ -96,7 +96,7 @@ print(max(found) - found[0])
 @pytest.mark.skipif(sys.platform != "linux", reason="resident bytes are read from /proc")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
-def test_reading_takes_about_the_memory_that_is_told(tmp_path, ending, weighted):
+def test_reading_takes_about_the_memory_that_is_reported(tmp_path, ending, weighted):
     """Within a third, either way."""
     rng = np.random.default_rng(3)
     for name, m in (("small", 70_000), ("large", 3_000_000)):
@@ -110,7 +110,7 @@ def test_reading_takes_about_the_memory_that_is_told(tmp_path, ending, weighted)
             pyarrow.csv.write_csv(pa.table(columns), path)
         else:
             pyarrow.parquet.write_table(pa.table(columns), path)
-    told = reading_bytes(tmp_path / f"large.{ending}")
+    reported = reading_bytes(tmp_path / f"large.{ending}")
     command = [
         sys.executable,
         "-c",
@@ -118,10 +118,10 @@ def test_reading_takes_about_the_memory_that_is_told(tmp_path, ending, weighted)
         *(tmp_path / f"{n}.{ending}" for n in ("small", "large")),
     ]
     taken = int(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert 0.75 * taken <= told <= 1.34 * taken
+    assert 0.75 * taken <= reported <= 1.34 * taken
 
 
-def test_memory_of_reading_is_told_of_files_that_are_known(tmp_path):
+def test_memory_of_reading_is_reported_for_known_files(tmp_path):
     assert reading_bytes("-") is None
     assert reading_bytes(tmp_path / "none.csv") is None
     (tmp_path / "names.csv").write_text("ann,bob\nbob,cid\n")

@@ -93,7 +93,7 @@ def test_names_survive(tmp_path, name):
         [1, "a", "b"],
     ],
 )
-def test_names_that_look_like_numbers_stay_apart(tmp_path, name, words):
+def test_names_that_look_like_numbers_stay_separate(tmp_path, name, words):
     write_graph(tmp_path / name, Graph.from_edges([0, 1], [1, 2], names=words))
     back = read_graph(tmp_path / name).names
     assert sorted(back.tolist()) == sorted(map(str, words))

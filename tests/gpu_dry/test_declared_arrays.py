@@ -240,8 +240,8 @@ def test_runs_by_the_extended_rule_read_their_graph_in_place(monkeypatch, memory
     graph = GRAPHS["lfr"]()
     options = Options(threads=2, max_size=2, memory=memory, device_budget=budget)
     plan, watched = run_dry(monkeypatch, graph, recorded(graph, options), options)
-    hosted = any(a.placement.kind in ("pinned", "host_mapped") for a in plan.layout)
-    assert hosted or plan.in_pages
+    on_host = any(a.placement.kind in ("pinned", "host_mapped") for a in plan.layout)
+    assert on_host or plan.in_pages
     assert not plan.out_of_core
     assert not watched.overflowed
 

@@ -161,8 +161,8 @@ def test_few_arcs_per_vertex_leave_what_is_looked_up_on_the_device(monkeypatch, 
     assert not spans["targets.0"].kept
     # Flags are gone over once for each sub-round, labels and totals are looked up for each arc.
     hot = {"labels", "totals", "active", "next_active", "queue", "proposed"}
-    hosted = {a.name for a in plan.arrays if plan.placement_of(a.name).on_device < 1}
-    assert not hot & (hosted | set(memory.overflowed))
+    on_host = {a.name for a in plan.arrays if plan.placement_of(a.name).on_device < 1}
+    assert not hot & (on_host | set(memory.overflowed))
     # What level 1 looks up per vertex is there when its vertices begin to move.
     pages = next(pages for pages, _ in watch.begun if "targets.1" in pages)
     assert not any(pages[name][1] for name in ("offsets.1", "degrees.1") if name in pages)
@@ -177,7 +177,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
     """What is looked up once per vertex, or not at all, makes room for it."""
     shrink = 8
     graph, script = made_up("road", "leiden", shrink)
-    hosted, away = set[str](), set[str]()
+    on_host, away = set[str](), set[str]()
     free = RunMemory.free
     looked_up = {
         "refined_totals": ("labels", "refined", "refined_sizes", "queue"),
@@ -188,7 +188,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
         first_level = sum(x.startswith("refined.") for x in self.live) == 1
         for last in set(names) & set(looked_up) if first_level else ():
             stems = (*looked_up[last], last)
-            hosted.update(x for x in self.live if x.split(".")[0] in stems and self.host_share(x))
+            on_host.update(x for x in self.live if x.split(".")[0] in stems and self.host_share(x))
             away.update(x for x in self.live if x == "totals" and self.host_share(x))
         free(self, *names)
 
@@ -198,7 +198,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
         monkeypatch, graph, script, Options(method="leiden", device_budget=budget)
     )
     assert plan.in_pages
-    assert not hosted
+    assert not on_host
     assert not {"refined", "refined_totals", "aggregate_chunk_weights"} & set(memory.overflowed)
     assert bool(away) == (percent == 30)
 

@@ -475,14 +475,14 @@ def test_attributes_that_there_cannot_be_are_refused():
     g = DynamicGraph(4, store="bal")
     g.apply(insert=([0, 1], [1, 2]))
     g.attributes.edit("length", 2, [0], [1])
-    for error, given, told in (
+    for error, given, reported in (
         (GraphError, ("length", 1, [0, 0], [1, 3]), "not in the graph; insert it"),
         (GraphError, ("height", 1, [4]), "0 … 3"), (GraphError, ("height", 1, [[0]]), "dimension"),
         (GraphError, ("height", [1, 2], [0]), "as many numbers"),
         (GraphError, ("length", 1, [0, 1], [1]), "length"),
         (OptionError, ("length", 1, [0]), "must be another"),
     ):  # fmt: skip
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=reported):
             g.attributes.edit(*given)
     assert [array.sum() for array in g.attributes.arrays()] == [4]
     pages = DynamicGraph(4, store="pages:layout=aos:edges=semantic")

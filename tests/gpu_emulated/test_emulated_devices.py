@@ -104,7 +104,7 @@ class OutOfMemoryError(MemoryError):
         (KeyError("of one's own"), KeyError, "of one's own"),
     ],
 )
-def test_what_fails_on_a_device_of_a_store_is_told_in_a_line(
+def test_what_fails_on_a_device_of_a_store_is_reported_in_a_line(
     monkeypatch, emulated, raised,
     error, message,
 ):  # fmt: skip
@@ -117,6 +117,6 @@ def test_what_fails_on_a_device_of_a_store_is_told_in_a_line(
         ):
             setattr(cuda, module, SimpleNamespace(**{name: kind}))
         cuda.runtime.CUDARuntimeError = BrokenPipeError
-        with pytest.raises(error, match=message) as told, CudaDevice().errors():
+        with pytest.raises(error, match=message) as reported, CudaDevice().errors():
             raise raised
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)

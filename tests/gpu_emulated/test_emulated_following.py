@@ -339,7 +339,7 @@ def test_a_budget_that_following_exceeds_is_refused(emulated):
         tracker._follow_on_device(copy, HostRuns())
 
 
-def test_hubs_decide_and_fall_apart(emulated):
+def test_hubs_decide_and_fall_into_parts(emulated):
     n = 9000
     hub, leaves = np.zeros(n - 1, np.int64), np.arange(1, n)
     ring = np.arange(1, n), np.roll(np.arange(1, n), 1)

@@ -24,14 +24,14 @@ def ends_of(n):
     return [(low, high) for low, high in pairs if high <= n]
 
 
-@pytest.mark.parametrize("stretch", [1, 2, 3, 31, 32, 33, 61, 64, 1024])
-def test_warps_write_targets_of_24_bits_beside_each_other(emulated, stretch):
+@pytest.mark.parametrize("run_length", [1, 2, 3, 31, 32, 33, 61, 64, 1024])
+def test_warps_write_targets_of_24_bits_beside_each_other(emulated, run_length):
     random = np.random.default_rng(SEED)
     given = random.integers(0, MOST_VERTICES, 3001, dtype=np.uint32)
     bytes_of = given.view(np.uint8).reshape(-1, 4)[:, :3].ravel()
     for n in (1, 2, 3, 4, 5, 31, 33, 127, 129, 3001):
         packed = np.full(-(-3 * n // 4) + 1, 0xA5A5A5A5, np.uint32)
-        sizes = ctypes.c_int64(n), ctypes.c_int64(stretch)
+        sizes = ctypes.c_int64(n), ctypes.c_int64(run_length)
         emulated["targets24"].pack_targets(2, *sizes, address(given), address(packed))
         found = packed.view(np.uint8)
         np.testing.assert_array_equal(found[: 3 * n], bytes_of[: 3 * n])
@@ -52,8 +52,8 @@ def test_packed_targets_are_read_as_they_were(emulated, most, alike):
         # Blocks begin anywhere, and some are narrower than others.
         vertices = most if alike else 1 << 32
         base = np.repeat(random.integers(0, vertices - most + 1, n // 128 + 1), 128)[:n]
-        apart = random.integers(0, np.repeat(random.integers(1, most + 1, len(base)), 1))
-        given = (base + apart).astype(np.uint32)
+        separate = random.integers(0, np.repeat(random.integers(1, most + 1, len(base)), 1))
+        given = (base + separate).astype(np.uint32)
         rows = SimpleNamespace(
             offsets=np.array([0, n]), targets=given, weights=None, n_arcs=n, n_vertices=vertices
         )

@@ -77,7 +77,7 @@ def trade(heap, seed, steps, most):
     return int(nulls[0])
 
 
-def assert_apart(addresses, sizes):
+def assert_separate(addresses, sizes):
     """No piece of memory overlaps another one."""
     there = addresses != 0
     order = np.argsort(addresses[there])
@@ -86,7 +86,7 @@ def assert_apart(addresses, sizes):
     assert (begins % 16 == 0).all()
 
 
-def test_pieces_of_all_sizes_are_apart_counted_and_freed(begin):
+def test_pieces_of_all_sizes_are_separate_counted_and_freed(begin):
     heap = begin()
     rng = np.random.default_rng(3)
     for _ in range(3):
@@ -96,7 +96,7 @@ def test_pieces_of_all_sizes_are_apart_counted_and_freed(begin):
         sizes = np.maximum(sizes, 1).astype(np.uint64)
         found = heap.malloc(sizes)
         assert (found != 0).all()
-        assert_apart(found, sizes)
+        assert_separate(found, sizes)
         classes = np.maximum(np.ceil(np.log2(sizes / 16)), 0).astype(int)
         assert heap.statistics().used_pages == tuple(np.bincount(classes, minlength=10))
         heap.free(found)
@@ -130,7 +130,7 @@ def test_memory_runs_out_and_comes_back(begin, size):
     got = []
     for _ in range(3):
         found = fill(heap, sizes)
-        assert_apart(found, np.full(len(found), size))
+        assert_separate(found, np.full(len(found), size))
         got.append(len(found))
         stats = heap.statistics()
         pages = stats.used_pages[heap.shape.page_bytes.index(size)]
@@ -171,7 +171,7 @@ def test_it_begins_anew_also_with_more_memory(begin):
     heap.reinitialise(4 * MIB)
     again = heap.malloc(sizes)
     assert (again != 0).all()
-    assert_apart(again, sizes)
+    assert_separate(again, sizes)
 
 
 def test_a_heap_goes_on_where_it_is_copied_to(begin):
@@ -185,7 +185,7 @@ def test_a_heap_goes_on_where_it_is_copied_to(begin):
     old.fill(7)
     second = heap.malloc(sizes)
     found = np.concatenate([first + shift, second])
-    assert_apart(found, np.full(6000, 64))
+    assert_separate(found, np.full(6000, 64))
     assert ((found >= new.ctypes.data) & (found < new.ctypes.data + MIB)).all()
     heap.free(found)
     assert heap.statistics().used_bytes == 0
@@ -204,7 +204,7 @@ def test_chunks_and_pages_of_other_sizes(begin_shaped):
     sizes = np.random.default_rng(2).integers(1, chunk + 1, 100).astype(np.uint64) >> np.uint64(2)
     found = heap.malloc(np.maximum(sizes, 1))
     assert (found != 0).all()
-    assert_apart(found, np.maximum(sizes, page))
+    assert_separate(found, np.maximum(sizes, page))
     used = heap.statistics().used_bytes
     assert used == sum(page << max(0, (int(s) - 1) // page).bit_length() for s in sizes)
     heap.free(found)
@@ -225,7 +225,7 @@ def test_a_small_ring_parks_what_it_cannot_hold(emulated):
     assert before.used_bytes == 0
     again = heap.malloc(sizes)
     assert (again != 0).all()
-    assert_apart(again, sizes)
+    assert_separate(again, sizes)
     assert heap.statistics().page_chunks == before.page_chunks, "parked pages were not used"
 
 

@@ -41,7 +41,7 @@ def test_a_closed_cache_is_no_error(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_cache_goes_where_it_is_told(monkeypatch, tmp_path):
+def test_the_cache_goes_where_it_is_asked(monkeypatch, tmp_path):
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path))
     assert compile_cache.cache_folder() == tmp_path / "kernels"
 

@@ -31,7 +31,7 @@ BATCHES = ("batches", "merge")
 FOLLOWING = ("follow",)
 HEAPS = ("ouroboros",)
 ALGORITHMS = ("bfs", "sssp", "spanning_forest")
-HOSTED = ("bfs", "pagerank", "spmv")
+ON_HOST = ("bfs", "pagerank", "spmv")
 
 STRUCTS = {
     (MOVING, "MoveRule<Unweighted, u32>"): MOVE_RULE,
@@ -65,8 +65,8 @@ STRUCTS = {
     (("move",), "MoveRule<Spans<u32>, u64>"): MOVE_RULE,
     (ALGORITHMS, "RowView<Unweighted>"): algorithms.ROW_VIEW,
     (ALGORITHMS, "RowView<u64>"): algorithms.ROW_VIEW,
-    (HOSTED, "HostRows<Unweighted>"): algorithms.HOST_ROWS,
-    (HOSTED, "HostRows<u64>"): algorithms.HOST_ROWS,
+    (ON_HOST, "HostRows<Unweighted>"): algorithms.HOST_ROWS,
+    (ON_HOST, "HostRows<u64>"): algorithms.HOST_ROWS,
     (ALGORITHMS, "LinkedRows<u64>"): algorithms.LINKED_ROWS,
     (("operators",), "ListedRows<u64>"): algorithms.LISTED_ROWS,
 }

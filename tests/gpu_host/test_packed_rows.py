@@ -130,16 +130,16 @@ def test_neighbours_along_a_ring_take_a_byte_each():
 
 
 @pytest.mark.parametrize(
-    ("vertices", "arcs", "told"),
+    ("vertices", "arcs", "reported"),
     [
         (3_000_000, 90_000_000, "targets 3.0 instead of 4, no degrees"),
         (30_000_000, 900_000_000, "bytes: no degrees"),
         (30_000_000, 90_000_000, "bytes: offsets 4 instead of 8, no degrees"),
     ],
 )
-def test_a_plan_tells_what_takes_fewer_bytes(vertices, arcs, told):
+def test_a_plan_tells_what_takes_fewer_bytes(vertices, arcs, reported):
     plan = lu.plan(n_vertices=vertices, n_arcs=arcs, machine="h200", device_budget="30%")
-    assert [told in note for note in plan.notes if "fewer bytes" in note] == [True]
+    assert [reported in note for note in plan.notes if "fewer bytes" in note] == [True]
 
 
 def test_a_plan_of_a_graph_at_hand_measures_how_its_targets_pack():

@@ -62,7 +62,7 @@ def test_the_largest_weight_counts_where_they_do_not_add_up():
     assert graph.loops.tolist() == [0, 0, 5]
 
 
-def test_repeats_and_loops_are_told():
+def test_repeats_and_loops_are_reported():
     twice = Graph.from_edges([0, 1, 1, 2, 2], [1, 0, 2, 2, 2])
     assert twice.notes[0].startswith("2 of 5 edges repeat one listed before")
     assert "counts once" in twice.notes[0]

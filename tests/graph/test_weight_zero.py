@@ -81,7 +81,7 @@ def from_arrays():
         from_arrays,
     ],
 )
-def test_edges_of_weight_0_are_left_out_and_told(make):
+def test_edges_of_weight_0_are_left_out_and_reported(make):
     graph = make()
     assert same(graph, positive())
     assert (graph.n_vertices, graph.n_edges, graph.n_arcs) == (4, 2, 4)

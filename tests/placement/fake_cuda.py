@@ -50,7 +50,7 @@ class FakeCuda:
         self.attributes = {83: 1, 89: 1, 91: 1, 100: 0}
         self.alive: dict[int, tuple[str, int]] = {}
         self.log: list[tuple[Any, ...]] = []
-        self.told: dict[int, dict[str, Any]] = {}
+        self.advised: dict[int, dict[str, Any]] = {}
         self.reject: str | None = None
         self.forget: str | None = None
         self.fail_after: int | None = None
@@ -115,7 +115,7 @@ class FakeCuda:
         assert kind in kinds
         if kind == "malloc":
             self.free_bytes += nbytes
-        self.told = {a: t for a, t in self.told.items() if not 0 <= a - address < nbytes}
+        self.advised = {a: t for a, t in self.advised.items() if not 0 <= a - address < nbytes}
 
     def _bindings(self, toolkit):
         newer = "_v2" if toolkit == 12 else ""
@@ -224,7 +224,7 @@ class FakeCuda:
             "AccessedBy": [-2] * 8,
             "LastPrefetchLocation": -2,
         }
-        return self.told.setdefault(address, nothing)
+        return self.advised.setdefault(address, nothing)
 
 
 def install(monkeypatch, fake):

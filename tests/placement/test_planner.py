@@ -89,10 +89,10 @@ def test_no_more_of_a_group_is_said_to_fit_than_it_ever_has():
         size = {"n_vertices": 1 << 24, "n_arcs": 650_000_000, "machine": "h200"}
         found = lu.plan(**size, device_budget=f"{percent}%")
         for group, reason in found.reasons.items():
-            told = re.search(r"([\d.,]+) (KiB|MiB|GiB) of the group fit", reason.sentence)
-            if told:
-                unit = 1 << {"KiB": 10, "MiB": 20, "GiB": 30}[told[2]]
-                assert float(told[1].replace(",", "")) * unit <= 1.05 * found.peak_bytes[group]
+            reported = re.search(r"([\d.,]+) (KiB|MiB|GiB) of the group fit", reason.sentence)
+            if reported:
+                unit = 1 << {"KiB": 10, "MiB": 20, "GiB": 30}[reported[2]]
+                assert float(reported[1].replace(",", "")) * unit <= 1.05 * found.peak_bytes[group]
 
 
 def test_the_cliff_is_where_a_graph_stops_to_fit():
@@ -134,7 +134,7 @@ def test_tiny_graphs_are_planned_too(name, arcs):
     assert found.to_dict()["fits"]
 
 
-def test_leiden_is_told_by_its_refined_communities():
+def test_leiden_is_recognised_by_its_refined_communities():
     from louvain_um.core.array_spec import ArraySpec, identity
 
     known = {"group": "community", "itemsize": 4, "size": 9, "stages": ("refine",)}
@@ -167,7 +167,7 @@ def test_what_is_too_small_is_named_budget_or_device():
             plan("auto", budget, machine=tiny)
 
 
-def test_a_pinned_group_is_told_at_what_page_locked_memory_costs():
+def test_a_pinned_group_is_reported_at_what_page_locked_memory_costs():
     def phi(kind):
         mine = Policy(name="mine", placements={"community": Placement(kind)})
         return plan(mine, machine=machine).reasons["community"].phi

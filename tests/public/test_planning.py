@@ -124,11 +124,11 @@ def test_policies_are_names_files_and_objects(tmp_path):
     assert plans[0]["policy"] == "mine"
 
 
-def test_arrays_of_a_policy_that_no_run_has_are_told():
+def test_arrays_of_a_policy_that_no_run_has_are_reported():
     places = {"targets.0": "pinned", "tragets.0": "pinned"}
     found = plan(n_vertices=100, n_arcs=500, memory=Policy(name="mine", arrays=places))
-    (told,) = (text for text in found.notes if "does not have" in text)
-    assert told.endswith(": tragets.0")
+    (reported,) = (text for text in found.notes if "does not have" in text)
+    assert reported.endswith(": tragets.0")
     assert not any("does not have" in text for text in plan(n_vertices=100, n_arcs=500).notes)
 
 

@@ -64,7 +64,7 @@ def test_numbers_match_numbers_written_as_text():
     assert compare(a, b).identical
 
 
-def test_bare_arrays_are_in_vertex_order():
+def test_plain_arrays_are_in_vertex_order():
     graph = lu.Graph.from_edges([0, 2], [1, 3], names=np.array([7, 5, 3, 1]))
     assert Communities.of(graph, [0, 0, 1, 1]).compare([4, 4, 2, 2]).identical
 
@@ -131,7 +131,7 @@ def test_identical_partitions_need_no_measures(monkeypatch):
     assert (found.nmi, found.ari, found.ami, found.identical) == (1, 1, 1, True)
 
 
-def test_ids_that_are_one_apart_are_told_at_the_callers_line():
+def test_ids_that_are_one_apart_are_reported_at_the_callers_line():
     ids, of = np.arange(4), np.array([0, 0, 1, 1])
     zero, one = (Labels(vertices=ids + base, communities=of) for base in (0, 1))
     for call in (lambda: compare(zero, one), lambda: compare(one, zero)):
@@ -357,6 +357,6 @@ def test_cdlib():
     [NodeClustering([[0, 1], [1, 2]], overlap=True),
      igraph.VertexCover(igraph.Graph.Full(3), [[0, 1], [1, 2]])],
 )  # fmt: skip
-def test_overlapping_communities_are_told(found):
+def test_overlapping_communities_are_reported(found):
     with pytest.raises(lu.GraphError, match="communities overlap"):
         lu.modularity(lu.Graph.from_edges([0, 1], [1, 2]), found)

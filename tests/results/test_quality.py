@@ -55,9 +55,9 @@ def test_agrees_with_networkx(edges, labels, gamma):
     for c, part in enumerate(parts):
         within = connected.subgraph(part)
         assert found.parts[c] == nx.number_connected_components(within)
-        bare = nx.Graph(within)
-        bare.remove_edges_from(nx.selfloop_edges(bare))
-        assert found.density[c] == pytest.approx(nx.density(bare))
+        plain = nx.Graph(within)
+        plain.remove_edges_from(nx.selfloop_edges(plain))
+        assert found.density[c] == pytest.approx(nx.density(plain))
         volumes = [nx.volume(reference, s, "weight") for s in (part, set(reference) - part)]
         expected = nx.conductance(reference, part, weight="weight") if min(volumes) else 0.0
         assert found.conductance[c] == pytest.approx(expected)

@@ -68,10 +68,10 @@ def test_text_output_has_a_row_and_a_reason_per_group(run):
     assert "more than the" in found.out.splitlines()[0]
     assert "φ" not in found.out
     assert "φ − τ − σ" in run("plan", *LARGE, "-v").out
-    told = "all of that is reserved, in pages that change sides"
-    assert told in found.out
+    reported = "all of that is reserved, in pages that change sides"
+    assert reported in found.out
     whole = run("plan", *LARGE, "-v").out
-    assert told not in whole
+    assert reported not in whole
     assert "targets.0" in whole
     brief = run("plan", *LARGE, "-q")
     assert len(brief.out.splitlines()) == 1

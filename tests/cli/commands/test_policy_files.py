@@ -25,8 +25,8 @@ def test_a_policy_of_other_programs_alone_is_refused(run, tmp_path):
     assert "policy mine places nothing of Louvain or Leiden" in done.complaint()
     assert "(foo, tragets) are of other programs; say where one of graph, hash" in done.complaint()
     mine.write_text('graph = "pinned"\n[groups]\nfoo = "host_mapped"\n')
-    told = "policy mine names groups and roles, which only other programs have: foo"
-    assert told in run("plan", *size, "--json").json["notes"]
+    reported = "policy mine names groups and roles, which only other programs have: foo"
+    assert reported in run("plan", *size, "--json").json["notes"]
 
 
 def test_a_policy_on_a_peer_needs_one(run, tmp_path):

@@ -60,12 +60,12 @@ def test_a_simulation_of_which_nothing_fits_says_what_would(run, source, tmp_pat
     assert refused.code == 1
     if "--json" in more:  # the rows are printed, too
         assert not any(row["feasible"] for row in refused.json["results"])
-        told_in = refused.err
+        reported_in = refused.err
     else:
-        told_in = refused.complaint()
-    told = "no run fits: base, the least demanding policy, needs 2.0 MiB, 2,096,152 bytes more"
-    assert told in told_in
-    least = re.search(r"raise the budget to (\S+) or", told_in)[1]
+        reported_in = refused.complaint()
+    reported = "no run fits: base, the least demanding policy, needs 2.0 MiB, 2,096,152 bytes more"
+    assert reported in reported_in
+    least = re.search(r"raise the budget to (\S+) or", reported_in)[1]
     assert run("simulate", recording, *asked[2:], "--device-budget", least).code == 0
     if not more:
         reasons = run(*asked, "--device-budget", "1B,1kB", "-v").err

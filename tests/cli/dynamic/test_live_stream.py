@@ -202,10 +202,10 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_input_without_edges_leaves_nothing(tmp_path, case):
-    text, told = BAD[case]
+    text, reported = BAD[case]
     result = run(text, tmp_path / "out", "--every", "1s" if case == "steps" else 10)
     assert result.exit_code in (1, 2)
-    assert told in result.output
+    assert reported in result.output
     assert "Traceback" not in result.output
     assert case == "steps" or not (tmp_path / "out").exists()
 
@@ -226,12 +226,12 @@ LATER = {
 @pytest.mark.parametrize("case", LATER)
 def test_a_bad_line_is_one_message_and_what_came_before_is_kept(tmp_path, case, monkeypatch):
     monkeypatch.setattr(arriving, "READ_BYTES", 200)
-    bad, told = LATER[case]
+    bad, reported = LATER[case]
     good = "source target time\n" + "".join(LINES[:102])
     text = good.encode() + (bad if isinstance(bad, bytes) else bad.encode())
     result = run(text, tmp_path / "out", *OPTIONS)
     assert result.exit_code == 1
-    assert told in result.output
+    assert reported in result.output
     assert result.output.count("louvain-um: ") == 1
     assert "Traceback" not in result.output
     assert len(tables(tmp_path / "out")["history"]) == 2
@@ -274,7 +274,7 @@ def test_weights_keep_the_kind_of_the_first(tmp_path):
 
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("".join(LINES[3:]), "give all of it from its beginning"),
         ("".join([LINES[0], *LINES[2:]]), "other edges than were followed"),
@@ -282,13 +282,13 @@ def test_weights_keep_the_kind_of_the_first(tmp_path):
         ("".join(f"{line[:-1]} 1\n" for line in LINES), "weights"),
     ],
 )
-def test_another_stream_is_refused(tmp_path, text, told):
+def test_another_stream_is_refused(tmp_path, text, reported):
     folder = tmp_path / "out"
     assert run("".join(LINES[:100]), folder, *OPTIONS, "-q").exit_code == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     result = run(text, folder, *OPTIONS)
     assert result.exit_code == 1, result.output
-    assert told in result.output
+    assert reported in result.output
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

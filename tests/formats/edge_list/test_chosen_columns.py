@@ -209,7 +209,7 @@ def test_a_name_makes_the_first_line_a_header(tmp_path):
     assert listed(graph) == [(5, 6, 1.0), (6, 7, 1.0)]
 
 
-def test_a_guess_in_doubt_warns_once_with_the_remedy(tmp_path):
+def test_an_uncertain_guess_warns_once_with_the_remedy(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("kiosk,shift,rating\n1,2,4\n2,3,5\n")
     with pytest.warns(GraphWarning) as caught:

@@ -52,7 +52,7 @@ def test_words_over_names_are_a_header_and_a_note(tmp_path, head):
     assert kept.notes == ()
 
 
-def test_a_first_line_in_doubt_is_an_edge_and_a_note(tmp_path):
+def test_an_uncertain_first_line_is_an_edge_and_a_note(tmp_path):
     uncertain = read(tmp_path, "actor,costar\nann,bob\nbob,cid\ncid,dan\n")
     assert uncertain.n_vertices == 6
     assert "'actor,costar'" in uncertain.notes[0]
@@ -100,7 +100,7 @@ def test_decimal_commas_are_read(tmp_path, text):
         ("1;2;0,5\n;3;1\n", 2, "empty id"),
     ],
 )
-def test_commas_in_doubt_are_errors(tmp_path, text, line, words):
+def test_uncertain_commas_are_errors(tmp_path, text, line, words):
     refused(tmp_path, text, line, words)
 
 

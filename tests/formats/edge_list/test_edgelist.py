@@ -253,7 +253,7 @@ def test_options_are_checked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 7\n", "run git lfs pull"),
         ("<!DOCTYPE html>\n<p>not found</p>\n", "is a page of HTML"),
@@ -266,10 +266,10 @@ def test_options_are_checked(tmp_path):
         ("Id,Label\n0,ann\n1,bob\n", ":1: lists the community or label of each vertex"),
     ],
 )
-def test_what_is_no_edge_list_is_told_as_such(tmp_path, text, told):
+def test_what_is_no_edge_list_is_reported_as_such(tmp_path, text, reported):
     with pytest.raises(GraphFormatError) as caught:
         read(tmp_path, text)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 def test_advice_for_other_lists_is_right(tmp_path):
@@ -284,7 +284,7 @@ def test_blanks_of_other_scripts_belong_to_names(tmp_path):
 
 
 @pytest.mark.parametrize("separator", "\t;|,: ")
-def test_a_truncated_line_is_told_and_not_those_before(tmp_path, separator):
+def test_a_truncated_line_is_reported_and_not_those_before(tmp_path, separator):
     whole = "".join(f"ann{i}{separator}ann{(i + 1) % 5}\n" for i in range(5))
     with pytest.raises(GraphFormatError) as caught:
         read(tmp_path, f"{whole}ann")
@@ -331,7 +331,7 @@ def test_numbering_keeps_ids_in_order(ends, stride, low):
 
 @pytest.mark.parametrize("separator", [" ", ",", "\t"])
 @pytest.mark.parametrize("n", [4, 100])
-def test_a_matrix_is_told_from_edges(tmp_path, n, separator):
+def test_a_matrix_is_distinguished_from_edges(tmp_path, n, separator):
     matrix = np.random.default_rng(1).integers(0, 2, (n, n))
     matrix |= matrix.T
     text = "".join(separator.join(map(str, row)) + "\n" for row in matrix.tolist())

@@ -47,7 +47,7 @@ def test_equal_ids_in_both_columns_are_two_vertices(tmp_path, kind):
     assert not graph.loops.any()
 
 
-def test_names_of_both_columns_are_apart_too(tmp_path):
+def test_names_of_both_columns_are_separate_too(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text('person,film\nann,ann\nann,"x, y"\nbob,ann\n')
     graph = read_graph(path, bipartite=True)
@@ -60,8 +60,8 @@ def test_without_a_header_vertices_are_named_by_role(tmp_path):
     path.write_text("1 1\n1 2\n")
     expected = ["source:1", "target:1", "target:2"]
     assert read_graph(path, bipartite=True).names.tolist() == expected
-    turned = read_graph(path, source=2, target=1, bipartite=True)
-    assert turned.names.tolist() == ["target:1", "source:1", "source:2"]
+    rotated = read_graph(path, source=2, target=1, bipartite=True)
+    assert rotated.names.tolist() == ["target:1", "source:1", "source:2"]
     arrays = as_graph(([1, 1], [1, 2]), bipartite=True)
     assert arrays.names.tolist() == expected
     words = as_graph((["a", "a"], ["a", "b"]), bipartite=True)
@@ -80,7 +80,7 @@ def test_large_ids_and_the_written_graph(tmp_path):
 
 
 @pytest.mark.parametrize("head", ["user,item", "UserID,MovieID", "gene,disease", "author_id,paper"])
-def test_columns_of_different_kinds_are_told(tmp_path, head):
+def test_columns_of_different_kinds_are_reported(tmp_path, head):
     path = tmp_path / "g.csv"
     path.write_text(f"{head}\n5,5\n5,7\n")
     first = head.split(",")[0]

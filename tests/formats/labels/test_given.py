@@ -17,7 +17,7 @@ from tests.paths import ROOT
 
 GRAPH = lu.as_graph((["ann", "bob", "cid"], ["bob", "cid", "dan"]))
 RESULT = lu.louvain(GRAPH)
-BARE = lu.louvain(lu.Graph.from_edges([0, 1, 2], [1, 2, 3]))
+PLAIN = lu.louvain(lu.Graph.from_edges([0, 1, 2], [1, 2, 3]))
 
 
 def written(path, labels, **options):
@@ -31,7 +31,7 @@ def written(path, labels, **options):
     [
         (RESULT, RESULT.to_dict()),
         (RESULT.to_frame(), RESULT.to_dict()),
-        (BARE, BARE.to_dict()),
+        (PLAIN, PLAIN.to_dict()),
         ({"ann": "red", "bob": "blue"}, {"ann": "red", "bob": "blue"}),
         ({7: 0, 3: 1}, {7: 0, 3: 1}),
         ([{"ann", "bob"}, {"cid"}], {"ann": 0, "bob": 0, "cid": 1}),
@@ -64,7 +64,7 @@ def test_names_are_of_labels_in_vertex_order(tmp_path, labels):
 
 
 def test_names_leave_a_result_its_hierarchy(tmp_path):
-    lu.write_labels(BARE, tmp_path / "a.csv", names=list("wxyz"), hierarchy=True)
+    lu.write_labels(PLAIN, tmp_path / "a.csv", names=list("wxyz"), hierarchy=True)
     lines = (tmp_path / "a.csv").read_text().splitlines()
     assert lines[0].startswith("vertex,community")
     assert [line[0] for line in lines[1:]] == list("wxyz")
@@ -94,7 +94,7 @@ def test_the_former_order_of_arguments_is_taken(tmp_path):
         (np.array(["2020-01-01"], "M8[D]"), {}, "integers or strings"),
     ],
 )
-def test_bad_labels_are_told_and_nothing_is_written(tmp_path, labels, options, message):
+def test_bad_labels_are_reported_and_nothing_is_written(tmp_path, labels, options, message):
     with pytest.raises(LouvainUmError, match=message) as error:
         lu.write_labels(labels, tmp_path / "a.csv", **options)
     assert "\n" not in str(error.value)
@@ -110,7 +110,7 @@ def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path
     assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
 
 
-def test_what_is_no_path_is_told(tmp_path):
+def test_what_is_no_path_is_reported(tmp_path):
     for given in (None, 7, io.StringIO("0 1")):
         with pytest.raises(lu.GraphError, match="as a path"):
             lu.read_labels(given)

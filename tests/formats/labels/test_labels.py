@@ -428,7 +428,7 @@ def test_a_first_vertex_stays_a_vertex(tmp_path, text):
     assert len(read_labels(path).vertices) == 3
 
 
-def test_a_first_line_in_doubt_warns(tmp_path):
+def test_an_uncertain_first_line_warns(tmp_path):
     path = tmp_path / "l.csv"
     path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
     with pytest.warns(GraphWarning, match="start it with #"):

@@ -62,7 +62,7 @@ def test_a_graph_is_written_with_either_argument_first(tmp_path):
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
-def test_what_is_no_graph_is_told_with_the_right_call(tmp_path):
+def test_what_is_no_graph_is_reported_with_the_right_call(tmp_path):
     path = tmp_path / "g.csv"
     for wrong in ((nx.path_graph(3), path), (path, nx.path_graph(3)), (path, path)):
         with pytest.raises(LouvainUmError, match=r"call write_graph\('graph.csv'") as caught:

@@ -242,7 +242,7 @@ def test_sums_beyond_64_bits_are_refused(dtype):
         ([{1}, {2}], "weights must be numbers, not set; convert the column"),
     ],
 )
-def test_weights_that_are_none_are_told_by_row(weights, message):
+def test_weights_that_are_none_are_reported_by_row(weights, message):
     edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
     edges["weight"] = pd.Series(weights, dtype=object)
     with pytest.raises(GraphError, match=message):

@@ -66,7 +66,7 @@ def test_names_are_the_same_with_and_without_arrow(source, target, monkeypatch):
 
 
 @pytest.mark.parametrize("least", [0, 9])
-def test_a_missing_name_is_told_with_its_row(least, monkeypatch):
+def test_a_missing_name_is_reported_with_its_row(least, monkeypatch):
     monkeypatch.setattr(tables, "ARROW_EDGES", least)
     for missing in (None, float("nan")):
         with pytest.raises(GraphError, match="row 1 is missing"):
@@ -103,7 +103,7 @@ def test_two_edges_in_a_table_are_no_matrix():
     assert as_graph(pd.DataFrame([[0, 1], [1, 2]])).n_edges == 2
 
 
-def test_real_ids_are_told_from_missing_ones():
+def test_real_ids_are_distinguished_from_missing_ones():
     edges = pd.DataFrame({"a": [1, 2, None, 4], "b": [2, 3, 4, None]})
     with pytest.raises(GraphError, match=r"row 2 is missing, of 1 in all; drop .* astype"):
         as_graph(edges)
@@ -187,7 +187,7 @@ def test_other_columns_come_before_those_of_weights_and_times():
     ],
     ids=["ages", "degrees", "ends", "clubs", "letters", "untitled"],
 )
-def test_a_number_of_each_vertex_is_told(table, uncertain):
+def test_a_number_of_each_vertex_is_reported(table, uncertain):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         as_graph(pd.DataFrame(table))

@@ -125,7 +125,7 @@ def test_a_plan_is_corrected_while_level_1_moves_where_no_layout_follows(
 
 @pytest.mark.parametrize("room", [True, False])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
+def test_levels_are_launched_early_where_no_page_changes_sides_for_it(
     monkeypatch, emulated, method, room
 ):
     graph = GRAPHS["mesh"]()
@@ -228,9 +228,9 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch,
     assert 0 < planned.on_device < 1
     (spec,) = (s for s in plan.layout if s.name == "refined_totals")
     assert spec.on_demand
-    told = {arena["name"]: arena["on_demand"] for arena in plan.to_dict()["layout"]}
-    assert told["refined_totals"]
-    assert not told["targets.0"]
+    reported = {arena["name"]: arena["on_demand"] for arena in plan.to_dict()["layout"]}
+    assert reported["refined_totals"]
+    assert not reported["targets.0"]
     here, there, unplanned = taken[0]
     assert here == device_bytes(planned, spec.capacity) // plan_page(plan)
     assert there == -(-spec.capacity // plan_page(plan)) - here

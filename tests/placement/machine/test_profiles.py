@@ -29,7 +29,7 @@ def test_known_devices_have_their_own_profile(name, profile):
 
 
 @pytest.mark.parametrize("name", ["NVIDIA GB200", "NVIDIA GeForce RTX 3060", "", "A100"])
-def test_others_get_an_h200s_figures_and_are_told(name):
+def test_others_get_an_h200s_figures_and_a_note(name):
     chosen = machine_for(name)
     assert chosen.name == "h200"
     assert "is assumed; run louvain-um calibrate" in chosen.notes["profile"]

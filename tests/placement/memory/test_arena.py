@@ -18,7 +18,7 @@ def spec(kind, capacity=CAPACITY, fraction=1.0):
     return ArenaSpec(name="graph", group="graph", capacity=capacity, placement=placement)
 
 
-def told(cuda):
+def reported(cuda):
     """Return what was advised and prefetched, offsets instead of addresses."""
     return [
         (name, at[0] % GIB, *at[1:])
@@ -52,11 +52,11 @@ SEQUENCES = {
 
 @pytest.mark.parametrize("toolkit", [12, 13])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_driver_is_told_before_anything_is_touched(kind, toolkit, monkeypatch):
+def test_the_driver_is_advised_before_anything_is_touched(kind, toolkit, monkeypatch):
     cuda = install(monkeypatch, FakeCuda(toolkit=toolkit))
     peer = 1 if kind == "peer" else None
     arena = Arena(spec(kind, fraction=0.5 if kind == "split" else 1.0), 0, peer=peer)
-    assert told(cuda) == SEQUENCES[kind]
+    assert reported(cuda) == SEQUENCES[kind]
     assert cuda.log[0][0] in ("malloc", "mallocManaged", "hostRegister")
     arena.close()
     assert not cuda.alive
@@ -77,7 +77,7 @@ def test_an_arena_on_a_peer_wants_one(cuda):
 
 
 @pytest.mark.parametrize(("fraction", "sides"), [(0.0, ["host"]), (1.0, ["device"])])
-def test_a_split_at_the_ends_is_one_stretch(cuda, fraction, sides):
+def test_a_split_at_the_ends_is_one_run(cuda, fraction, sides):
     arena = Arena(spec("split", fraction=fraction), 0)
     assert [part.side for part in arena.extents] == sides
     assert arena.resident_bytes == fraction * CAPACITY
@@ -125,14 +125,14 @@ def test_another_placement_replaces_the_old_advice(cuda):
     arena = Arena(spec("host_mapped"), 0)
     cuda.log.clear()
     arena.place(Placement("read_mostly"))
-    assert [step[0] for step in told(cuda)] == [
+    assert [step[0] for step in reported(cuda)] == [
         "UnsetPreferredLocation",
         "UnsetAccessedBy",
         "SetReadMostly",
     ]
     cuda.log.clear()
     arena.place(Placement("prefetched"))
-    assert [step[0] for step in told(cuda)] == [
+    assert [step[0] for step in reported(cuda)] == [
         "UnsetReadMostly",
         "SetPreferredLocation",
         "prefetch",
@@ -183,7 +183,7 @@ def test_a_split_does_without_managed_memory_where_it_must(cuda, why):
     size = CAPACITY if why == "no managed memory" else 9 * GIB
     arena = Arena(spec("split", size, fraction=0.5), 0)
     assert not arena.managed
-    assert not told(cuda)
+    assert not reported(cuda)
     chunks = [at for name, *at in cuda.log if name == "cuMemCreate"]
     assert chunks[0] == ["device", size // 2]
     assert {place for place, _ in chunks[1:]} == {"host"}

@@ -8,7 +8,7 @@ from louvain_um.placement.hardware import ALIGNED
 from louvain_um.placement.memory.arena import FreeList, rounded
 
 
-def test_the_smallest_hole_that_fits_is_taken():
+def test_the_smallest_gap_that_fits_is_taken():
     blocks = FreeList(100 * ALIGNED)
     a, b, c, d = (blocks.take(n * ALIGNED) for n in (10, 1, 4, 1))
     blocks.give(a)

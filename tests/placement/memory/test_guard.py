@@ -46,7 +46,7 @@ def test_the_last_bytes_are_the_drivers(cuda):
     assert guard.room(0) == 8 * GIB - MARGIN
 
 
-def test_a_full_device_is_told_in_one_line(cuda):
+def test_a_full_device_is_reported_in_one_line(cuda):
     with pytest.raises(MemoryBudgetError, match="largest: device") as caught:
         arena("device", 9 * GIB)
     assert "\n" not in str(caught.value)

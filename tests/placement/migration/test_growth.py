@@ -149,7 +149,7 @@ def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
         assert np.array_equal(array.values, values)
 
 
-def test_new_rows_find_pages_that_were_mapped_ahead(cuda):
+def test_new_rows_find_pages_that_were_mapped_early(cuda):
     with started(cuda, 4 * MIB) as (memory, *_):
         free = memory.mover.room.pool.ready("device")
         memory.mover.prepare(0, 0, (4 * MIB, 8 * MIB))

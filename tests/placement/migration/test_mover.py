@@ -46,7 +46,7 @@ def test_what_a_level_works_with_goes_before_its_arcs(cuda):
         assert np.array_equal(arcs.values, values)
 
 
-def test_free_memory_of_the_shared_arena_is_lent_and_comes_back(cuda):
+def test_free_memory_of_the_shared_arena_is_reserved_and_comes_back(cuda):
     with started(cuda, MIB) as (memory, *_):
         arcs, values = filled(memory, "targets.1", 21 * MIB, cold=True)
         begin(memory, "targets.1", least=2 * MIB)
@@ -70,7 +70,7 @@ def test_scratch_of_level_0_sends_the_end_of_the_input_away(cuda):
         assert np.array_equal(array.values, values)
 
 
-def test_without_room_scratch_is_on_the_host_and_told(cuda):
+def test_without_room_scratch_is_on_the_host_and_reported(cuda):
     with memory_of(cuda, arcs=MIB) as memory:
         filled(memory, "targets.0", MIB)
         filled(memory, "aggregate_members", 40 * MIB)
@@ -133,7 +133,7 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(cuda):
         assert memory.mover.shared.on("host") == []
 
 
-def test_pages_of_what_was_set_aside_are_lent_when_it_is_freed(cuda):
+def test_pages_of_what_was_set_aside_are_reserved_when_it_is_freed(cuda):
     with started(cuda, MIB) as (memory, *_):
         filled(memory, "labels.0.0", 9 * MIB)
         memory.mover.let_leave("labels.0.0")
@@ -168,7 +168,7 @@ def test_a_step_that_is_short_of_a_page_does_not_send_the_input_away(cuda, used)
         assert np.array_equal(array.values, values)
 
 
-def test_pages_of_other_holes_make_one_hole_before_the_input_leaves(cuda):
+def test_pages_of_other_gaps_make_one_gap_before_the_input_leaves(cuda):
     with memory_of(cuda, arcs=10 * MIB) as memory:
         array, values = filled(memory, "targets.0", 10 * MIB)
         memory.mover.begin_cycle(12 * MIB)

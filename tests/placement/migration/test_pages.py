@@ -123,7 +123,7 @@ def test_addresses_are_released_while_a_thread_unmaps_what_stayed_there(monkeypa
     os.close(cuda.file)
 
 
-def test_a_stretch_of_a_free_list_is_taken_where_it_is():
+def test_a_run_of_a_free_list_is_taken_where_it_is():
     blocks = FreeList(4096)
     blocks.reserve(1024, 512)
     assert blocks.gaps == [(0, 1024), (1536, 2560)]

@@ -20,12 +20,12 @@ def predicted(row):
     known = Shape(**RECORD["shapes"][row["graph"]])
     shape = replace(known, method=row["method"], low_scratch=True, sorted_rows=True)
     arrays = declare(shape)
-    hosted = {
+    on_host = {
         name: Placement("split", there) if there else Placement("host_mapped")
         for name, there in row["on_device"].items()
     }
     work = work_for(arrays, H200, Facts(kind=shape.kind))
-    policy = replace(AUTO, arrays=hosted)
+    policy = replace(AUTO, arrays=on_host)
     form = Form(arrays, low_scratch=True, compact=True)
     found = candidate(policy, form, work, 1 << 40, joint=True)
     return 1e3 * found.expected.seconds

@@ -97,7 +97,7 @@ def test_vertices_that_begin_in_communities_are_visited_less_often():
     assert known(arcs=ARCS, vertices=VERTICES, communities=VERTICES).visits > 5 * all_
 
 
-def test_what_waits_for_the_bus_is_told_from_computing():
+def test_what_waits_for_the_bus_is_distinguished_from_computing():
     paged = known(seconds=1.0, device_budget="50%")
     assert paged.limit
     here = paged.visit * ARCS * (4 + FITTED.aggregate)

@@ -173,9 +173,9 @@ def test_another_choice_in_the_middle_of_a_run_has_to_pay(monkeypatch):
     assert not chosen
     found = replace(found, planning_seconds=0.0)
     assert found.corrected(*slowly).layout == better.layout != found.layout
-    told = found.corrected(*slowly, choosing=False)
-    assert told.layout == found.layout
-    assert told.seconds > found.seconds
+    reported = found.corrected(*slowly, choosing=False)
+    assert reported.layout == found.layout
+    assert reported.seconds > found.seconds
     crawling = replace(found.work, machine=replace(H200, prefetch_to_device=1.0))
     assert replace(found, work=crawling).corrected(*slowly).layout == found.layout
     assert len(chosen) == 2
@@ -216,10 +216,10 @@ def test_what_is_not_there_all_the_time_leaves_whole_or_last():
     }
     for percent in range(15, 60, 5):
         found = lu.plan(**size, device_budget=f"{percent}%")
-        hosted = found.chosen.arrays
+        on_host = found.chosen.arrays
         throughout = {a.name for a in found.arrays if set(a.stages) == set(STAGES)}
-        split = [n for n, where in hosted.items() if where.kind == "split" and n not in throughout]
-        assert len(split) <= 1, (percent, hosted)
+        split = [n for n, where in on_host.items() if where.kind == "split" and n not in throughout]
+        assert len(split) <= 1, (percent, on_host)
 
 
 def test_estimates_do_not_decide_where_bytes_go():

@@ -66,10 +66,10 @@ def test_arcs_leave_first(name):
 @pytest.mark.parametrize("name", ["lfr24", "rmat24"])
 def test_a_peer_behind_a_bus_is_used_like_the_host(name):
     assert exposed_share(BY_BUS) == exposed_share(H200) == 1
-    found, hosted = planned(name, "30%", BY_BUS), planned(name, "30%", H200)
+    found, on_host = planned(name, "30%", BY_BUS), planned(name, "30%", H200)
     assert found.in_pages
     assert found.compact
-    assert (found.low_scratch, found.in_pages) == (hosted.low_scratch, hosted.in_pages)
+    assert (found.low_scratch, found.in_pages) == (on_host.low_scratch, on_host.in_pages)
 
 
 def test_pages_win_where_they_cost_nothing(monkeypatch):

@@ -159,7 +159,7 @@ def test_unknown_names_list_what_there_is(name):
     [("ADV2", "adv2"), ("adv2 ", "adv2"), ("zero-copy", "zero_copy"), ("zerocopy", "zero_copy"),
      ("bse", "base"), ("autoo", "auto")],
 )  # fmt: skip
-def test_a_near_miss_is_told_what_was_meant(name, meant):
+def test_a_near_miss_gets_a_suggestion(name, meant):
     with pytest.raises(OptionError, match=rf"did you mean {meant}\? Or name one of base"):
         find_policy(name)
 

@@ -77,9 +77,9 @@ def test_runs_take_about_as_long_as_they_did():
 
 def explained(plan):
     """Return the seconds of a plan as those in core, of hosted groups and of arriving data."""
-    hosted = [g for g, there in plan.placements.items() if there.kind == "host_mapped"]
+    on_host = [g for g, there in plan.placements.items() if there.kind == "host_mapped"]
     came = sum(took for stage, took in plan.expected.arrival.items() if stage != "load")
-    groups = sum(plan.reasons[group].phi for group in hosted)
+    groups = sum(plan.reasons[group].phi for group in on_host)
     return plan.seconds_in_core + groups + sum(plan.expected.out_of_core.values()) + came
 
 

@@ -101,8 +101,8 @@ def test_a_plan_says_how_many_pages_a_warp_goes_over():
     assert [plan.pages_per_warp(*names) for names in ("x", "y", "z", ("z", "x"), ("no",))] == [
         5, 2, 0, 5, 0,
     ]  # fmt: skip
-    beside = plan_program(program, H200.with_peer(), policy, Budget())
-    assert beside.pages_per_warp("x") == 0
+    other = plan_program(program, H200.with_peer(), policy, Budget())
+    assert other.pages_per_warp("x") == 0
 
 
 def test_the_whole_curve_of_blocking_factors_is_kept_and_drawn(tmp_path):

@@ -331,7 +331,7 @@ def test_phases_and_arrays_are_announced():
     assert seen[0].nbytes == 12
 
 
-def test_a_failing_kernel_is_told_with_the_arrays_of_other_phases(place, cuda, monkeypatch):
+def test_a_failing_kernel_is_reported_with_the_arrays_of_other_phases(place, cuda, monkeypatch):
     with place(phases=["a", "b"]) as placer:
         placer.array("x", 3, phases=["a"])
 

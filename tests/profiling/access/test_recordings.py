@@ -34,7 +34,7 @@ def test_a_graph_with_a_header_is_a_graph(tmp_path):
     assert lu.read_graph(path).n_edges == 2
 
 
-def test_an_archive_of_many_arrays_is_told_in_short(tmp_path):
+def test_an_archive_of_many_arrays_is_reported_in_short(tmp_path):
     path = tmp_path / "many.npz"
     np.savez(path, **{f"a{number}": [0] for number in range(50)})
     with pytest.raises(GraphFormatError, match="and 42 more") as error:

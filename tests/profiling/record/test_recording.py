@@ -156,7 +156,7 @@ def test_a_session_holds_the_plan_that_the_engine_announced():
     assert run.session.plan == plan.to_dict()
 
 
-def test_iterations_told_afterwards_lie_where_they_were():
+def test_iterations_reported_afterwards_lie_where_they_were():
     timeline = Timeline(SessionClock())
     timeline(Event(kind="start", phase="move", level=0))
     time.sleep(0.03)

@@ -75,7 +75,7 @@ def test_tables_are_read_saved_and_replayed(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ({"addresses": [-1]}, "whole numbers"),
         ({"addresses": [0.5]}, "whole numbers"),
@@ -86,13 +86,13 @@ def test_tables_are_read_saved_and_replayed(tmp_path, suffix):
         ({"addresses": [1], "arrays": {"x": (0, 0)}}, "above 0"),
     ],
 )
-def test_bad_accesses_are_refused(arguments, told):
-    with pytest.raises(OptionError, match=told):
+def test_bad_accesses_are_refused(arguments, reported):
+    with pytest.raises(OptionError, match=reported):
         trace_of_addresses(**arguments)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("time,write\n0,1\n", "address"),
         ("time,address\n0,home\n", "whole numbers"),
@@ -100,10 +100,10 @@ def test_bad_accesses_are_refused(arguments, told):
         ("", "not a table"),
     ],
 )
-def test_bad_tables_are_refused_in_one_line(tmp_path, text, told):
+def test_bad_tables_are_refused_in_one_line(tmp_path, text, reported):
     path = tmp_path / "trace.csv"
     path.write_text(text)
-    with pytest.raises(LouvainUmError, match=told):
+    with pytest.raises(LouvainUmError, match=reported):
         read_addresses(path)
     with pytest.raises(LouvainUmError, match="check the path"):
         read_addresses(tmp_path / "none.csv")

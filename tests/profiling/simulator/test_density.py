@@ -31,7 +31,7 @@ def test_a_batch_on_more_than_half_of_the_big_pages_brings_all():
     assert run(array(), [touch(*pages)]).bytes_to_device == 2048 * KIB
 
 
-def test_demand_and_density_are_told_apart():
+def test_demand_and_density_are_distinguished():
     one = run(array(), [touch(5)])
     assert one.total("bytes_in_demand") == 4 * KIB
     assert one.total("bytes_in_density") == 60 * KIB

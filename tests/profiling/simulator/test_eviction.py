@@ -92,12 +92,12 @@ def test_held_groups_go_last():
     assert tight.total("evictions") > 0
 
 
-def test_tree_pre_eviction_makes_room_ahead():
+def test_tree_pre_eviction_makes_room_early():
     data = array(16)
     driver = run(data, [scan(data)], capacity=8 * BLOCK)
-    ahead = run(data, [scan(data)], capacity=8 * BLOCK, driver=Driver(eviction="tree_pre"))
-    assert ahead.total("evictions") >= driver.total("evictions")
-    assert ahead.peak_bytes <= 8 * BLOCK
+    early = run(data, [scan(data)], capacity=8 * BLOCK, driver=Driver(eviction="tree_pre"))
+    assert early.total("evictions") >= driver.total("evictions")
+    assert early.peak_bytes <= 8 * BLOCK
 
 
 def test_one_resident_page_takes_a_whole_chunk():

@@ -101,10 +101,10 @@ def test_one_gpu_of_two_does_what_it_does_alone():
     options = {"driver": CALM, "capacity": 4 * BLOCK}
     alone = simulate(Trace((data,), tuple(steps)), machine(), **options)
     unused = on(1, touch())
-    beside = simulate(Trace((data,), (*steps, unused)), machine(), **options)
-    assert beside.by_gpu[0].tolist() == alone.by_gpu[0].tolist()
-    assert not beside.by_gpu[1].any()
-    assert beside.launch_seconds[:-1].tolist() == alone.launch_seconds.tolist()
+    other = simulate(Trace((data,), (*steps, unused)), machine(), **options)
+    assert other.by_gpu[0].tolist() == alone.by_gpu[0].tolist()
+    assert not other.by_gpu[1].any()
+    assert other.launch_seconds[:-1].tolist() == alone.launch_seconds.tolist()
     named = [step if step is host else on(1, step) for step in steps]
     second = simulate(Trace((data,), tuple(named)), machine(), **options)
     assert second.by_array.tolist() == alone.by_array.tolist()

@@ -104,7 +104,7 @@ def test_a_batch_of_prefetches_is_one_call():
          for at in range(8)]
         for batched in (False, True)
     ]  # fmt: skip
-    apart, together = (on("h200", [item], steps) for steps in parts)
-    assert together.bytes_to_device == apart.bytes_to_device == 8 * BLOCK
+    separate, together = (on("h200", [item], steps) for steps in parts)
+    assert together.bytes_to_device == separate.bytes_to_device == 8 * BLOCK
     saved = 7 * load_machine("h200").prefetch_call_seconds
-    assert apart.seconds - together.seconds == pytest.approx(saved)
+    assert separate.seconds - together.seconds == pytest.approx(saved)

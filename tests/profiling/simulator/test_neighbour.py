@@ -70,9 +70,9 @@ def test_the_command_line_compares_with_the_host():
         done = CliRunner().invoke(app, [*arguments, *limits, *peer])
         assert done.exit_code == 0, done.output
         rows.append(json.loads(done.stdout)["results"])
-    for host, beside in zip(*rows, strict=True):
-        assert host["feasible"] == beside["feasible"]
+    for host, other in zip(*rows, strict=True):
+        assert host["feasible"] == other["feasible"]
         if host["policy"] == "adv2" or host["oversubscription"] == 0:
-            assert host == beside
+            assert host == other
     wrong = CliRunner().invoke(app, [*arguments, "--peer-memory", "the other one"])
     assert wrong.exit_code == 2

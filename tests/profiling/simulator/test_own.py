@@ -98,10 +98,11 @@ def test_a_prefetcher_of_ones_own_brings_what_it_marks():
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("beside_the_point", "chose no block"), ("raising", "raised an exception")]
+    ("name", "reported"),
+    [("beside_the_point", "chose no block"), ("raising", "raised an exception")],
 )
-def test_a_function_that_fails_ends_in_one_line(name, told):
-    with pytest.raises(LouvainUmError, match=f"{name}.*{told}"):
+def test_a_function_that_fails_ends_in_one_line(name, reported):
+    with pytest.raises(LouvainUmError, match=f"{name}.*{reported}"):
         totals(Driver(eviction=name))
 
 
@@ -130,8 +131,8 @@ def test_functions_come_from_files(tmp_path):
     assert load_functions(f"{path}:from_file") == "from_file"
     assert totals(Driver(eviction="from_file")) == totals(Driver())
     assert load_functions("lru") == "lru"
-    for given, told in ((f"{path}:other", "other"), (f"{tmp_path}/none.py:f", "none.py")):
-        with pytest.raises(OptionError, match=told):
+    for given, reported in ((f"{path}:other", "other"), (f"{tmp_path}/none.py:f", "none.py")):
+        with pytest.raises(OptionError, match=reported):
             load_functions(given)
     path.write_text("1 / 0\n")
     with pytest.raises(OptionError, match="ZeroDivisionError"):

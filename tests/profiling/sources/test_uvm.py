@@ -65,13 +65,13 @@ def replay(batch, time):
 
 
 def test_migrations_have_direction_cause_and_the_gpu_s_time():
-    ahead = 10**18  # the GPU's clock began long ago
+    early = 10**18  # the GPU's clock began long ago
     events = Decoder().decode(
         np.stack(
             [
-                migration(0, 1, BASE, 2 * PAGE, 1000, ahead + 1005),
-                migration(0, 1, BASE + REGION, PAGE, 1000, ahead + 1100),
-                migration(1, 0, BASE, 2 << 20, 2000, ahead + 2030),
+                migration(0, 1, BASE, 2 * PAGE, 1000, early + 1005),
+                migration(0, 1, BASE + REGION, PAGE, 1000, early + 1100),
+                migration(1, 0, BASE, 2 << 20, 2000, early + 2030),
                 migration(1, 2, BASE, PAGE, 3000, 0),  # without the GPU's clock
             ]
         )
@@ -201,7 +201,7 @@ def test_the_ring_wraps_and_counts_what_it_drops(monkeypatch):
     assert (len(tracker.take()), tracker.dropped) == (7, 3)
 
 
-def test_what_did_not_arrive_is_told_from_the_driver_s_totals(monkeypatch):
+def test_what_did_not_arrive_is_distinguished_from_the_driver_s_totals(monkeypatch):
     Driver(monkeypatch)
     totals = Totals()
     totals.trackers[0].control[:8].view(np.int64)[0] = 3 * PAGE
@@ -278,7 +278,7 @@ def test_refusals_say_what_to_do(monkeypatch):
         Uvm.check()
 
 
-def test_a_refusal_of_one_address_space_is_told(monkeypatch):
+def test_a_refusal_of_one_address_space_is_reported(monkeypatch):
     driver, ask = Driver(monkeypatch, accepted=(10, 12)), Driver.ask
 
     def refuse_second(file, number, request):

@@ -94,8 +94,8 @@ def test_a_run_has_at_most_the_memory_of_its_machine(trace):
         rows.append(replay(trace, point, small)[0])
     assert [row["budget_bytes"] for row in rows] == [peak // 2] * 3 + [int(0.3 * peak)]
     assert {row["machine_bytes"] for row in rows} == {peak // 2}
-    told = [text for text in remarks(rows) if "that small has for a run" in text]
-    assert [text.split(":")[0] for text in told] == ["g at 0 to 30 %"]
+    reported = [text for text in remarks(rows) if "that small has for a run" in text]
+    assert [text.split(":")[0] for text in reported] == ["g at 0 to 30 %"]
     whole = replay(trace, replace(point, policy="device", oversubscription=0.0), small)[0]
     assert "machine small has no more: name another machine" in whole["reason"]
     tiny = replace(small, memory_bytes=64 << 20)
@@ -119,7 +119,7 @@ def test_a_recording_is_declared_as_the_engine_does(trace, graph):
     assert away & {"targets.0", "aggregate_chunk_targets", "aggregate_chunk_weights"}
 
 
-def test_what_is_loaded_is_told_apart(trace):
+def test_what_is_loaded_is_distinguished(trace):
     plain = simulate(trace, "p4000", record=False)
     assert (plain.bytes_loaded, plain.load_seconds) == (0, 0.0)
     placed = simulate(trace, "p4000", placements={"graph": "device"}, record=False)
@@ -140,10 +140,10 @@ def test_times_of_iterations_add_up(trace):
 def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     subject = Subject(name="g", graph=graph)
     settings = Settings(policies=("auto", "base", "adv2"), rates=(0.0, 50.0), gpus=("p4000",))
-    told = []
+    reported = []
 
     def stop(progress):
-        told.append(progress)
+        reported.append(progress)
         if progress.done == 3:
             raise KeyboardInterrupt
 
@@ -158,11 +158,11 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     assert any(note.startswith("modelled: ") for note in stopped.notes)
     with (tmp_path / "points.jsonl").open("a") as file:
         file.write('{"row": {"gra')  # as a kill leaves it
-    told.clear()
-    found = sweep([subject], settings, tmp_path, tell=told.append)
-    assert told[-1].done == told[-1].total == 6
-    assert sum(step.text.startswith("g ") for step in told) == 3
-    assert any(step.left is not None for step in told)
+    reported.clear()
+    found = sweep([subject], settings, tmp_path, tell=reported.append)
+    assert reported[-1].done == reported[-1].total == 6
+    assert sum(step.text.startswith("g ") for step in reported) == 3
+    assert any(step.left is not None for step in reported)
     assert [row["policy"] for row in found.results[:2]] == ["base", "base"]
     again = (tmp_path / "points.jsonl").read_text().splitlines()
     assert again[:3] == lines
@@ -185,15 +185,15 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("points", "unfinished", "told"),
+    ("points", "unfinished", "reported"),
     [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is not a point"),
      ("", "{}", "unfinished.json: is damaged"), ("", "[", "unfinished.json: is damaged")],
 )  # fmt: skip
-def test_what_cannot_be_read_of_a_stopped_sweep_is_told(tmp_path, points, unfinished, told):
+def test_what_cannot_be_read_of_a_stopped_sweep_is_reported(tmp_path, points, unfinished, reported):
     (tmp_path / "points.jsonl").write_text(points)
     if unfinished is not None:
         (tmp_path / "unfinished.json").write_text(unfinished)
-    with pytest.raises(LouvainUmError, match=told):
+    with pytest.raises(LouvainUmError, match=reported):
         read(tmp_path)
 
 
@@ -217,7 +217,7 @@ def test_one_command_measures_and_models_side_by_side(graph, tmp_path, monkeypat
     assert "The model against the machine" in page
 
 
-def test_groups_are_told_where_base_could_run(graph, tmp_path, monkeypatch):
+def test_groups_are_reported_where_base_could_run(graph, tmp_path, monkeypatch):
     from louvain_um.profiling.sweep import run as module
 
     def refusing(trace, point, machine, **options):
@@ -288,12 +288,12 @@ def test_policies_may_be_objects_and_files(trace, graph, tmp_path):
 
 
 def test_simulate_refuses_what_is_no_policy_of_its_own(trace):
-    for options, told in (
+    for options, reported in (
         ({"policy": "auto"}, "sweep.replay.run"),
         ({"policy": "adv10"}, "no memory policy"),
         ({"policy": "base", "placements": {"graph": "device"}}, "not both"),
     ):
-        with pytest.raises(OptionError, match=told):
+        with pytest.raises(OptionError, match=reported):
             simulate(trace, "p4000", **options)
 
 

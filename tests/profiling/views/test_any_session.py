@@ -76,7 +76,7 @@ def sessions(draw):
 def test_every_byte_is_somewhere(session):
     analysis = SessionAnalysis(session)
     moved = sum(analysis.total(kind) for kind in MOVES)
-    told = session.summary()
+    reported = session.summary()
     for maker in (
         tables.by_group,
         tables.by_array,
@@ -92,7 +92,7 @@ def test_every_byte_is_somewhere(session):
     between = sum(row["bytes"] for row in causes if row["way"] == "between devices")
     assert sum(row["bytes"] for row in causes) - between == moved
     accesses = analysis.accesses_by_array
-    assert sum(accesses or [0]) == (told["accesses"] or 0)
+    assert sum(accesses or [0]) == (reported["accesses"] or 0)
     axis = Axis.of(analysis, rows=20, columns=15)
     for layer in layers(analysis, axis):
         if layer.title == "Migrations by cause":

@@ -179,8 +179,8 @@ def test_arrays_alive_are_those_of_one_moment():
 def test_a_light_recording_knows_totals_alone():
     whole = paged_run()
     events = whole.events.select(~np.isin(whole.events["kind"], [Kind.HTOD, Kind.DTOH]))
-    told = {"driver_totals": {"bytes_to_device": 196 * MIB, "bytes_to_host": 128 * MIB}}
-    light = paged_run(about_sources={"uvm": {"migrations": False, **told}})
+    reported = {"driver_totals": {"bytes_to_device": 196 * MIB, "bytes_to_host": 128 * MIB}}
+    light = paged_run(about_sources={"uvm": {"migrations": False, **reported}})
     light = replace(light, events=events)
     rows = rows_of(tables.by_group(SessionAnalysis(light)), "group")
     assert "bytes_to_device" not in rows["graph"]
@@ -204,7 +204,7 @@ def test_the_verdict_on_other_runs():
     assert "--device cuda" in cpu.remedy
 
 
-def test_a_second_cycle_is_told_from_the_first():
+def test_a_second_cycle_is_distinguished_from_the_first():
     session = paged_run()
     first = phase_tables.iterations(SessionAnalysis(session))
     assert "cycle" not in {column.key for column in first.columns}

@@ -20,14 +20,14 @@ GROUPS = [
 ]  # fmt: skip
 
 
-def test_every_part_of_a_wide_table_tells_its_rows_apart():
+def test_every_part_of_a_wide_table_distinguishes_its_rows():
     table = tables.all_runs(Sweep.of(sweep_rows()))
     parts, _ = terminal.layout(table, 70)
     assert len(parts) > 1
     for columns in parts:
-        told = [tuple(row.get(c.key) for c in columns if c in parts[1]) for row in table.rows]
+        reported = [tuple(row.get(c.key) for c in columns if c in parts[1]) for row in table.rows]
         assert "oversubscription" in [column.key for column in columns]
-        assert len(set(told)) == len(table.rows)
+        assert len(set(reported)) == len(table.rows)
 
 
 def test_gains_are_means_over_graphs():

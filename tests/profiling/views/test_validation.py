@@ -82,7 +82,7 @@ def test_sweeps_are_joined_run_by_run():
         join_sweeps(first, Sweep.of(modelled(arcs=158)))
 
 
-def test_how_far_the_model_is_off_is_told_by_policy_and_whether_both_had_the_same_memory():
+def test_how_far_the_model_is_off_is_reported_by_policy_and_whether_both_had_the_same_memory():
     mine = [{**row, "budget_bytes": 1000} for row in measured()]
     theirs = [{**row, "seconds": row["seconds"] and row["seconds"] * (2 if row["policy"] == "adv2"
                else 1), "budget_bytes": 1000} for row in modelled()]  # fmt: skip

@@ -73,7 +73,7 @@ def test_an_empty_array_hides_no_other():
     assert table[1]["nbytes"] == 100
 
 
-def test_stretches_that_overlap():
+def test_runs_that_overlap():
     ranges = CounterRows(4096, 100)
     ranges.enter("a", 1000, 100)
     assert ranges.overlapping(1099, 1) == ["a"]

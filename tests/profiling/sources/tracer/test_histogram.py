@@ -8,7 +8,7 @@ import pytest
 from louvain_um.profiling.sources.tracer.histogram import SLACK, Histogram
 from louvain_um.profiling.sources.tracer.snippet import COPIES, LOG, USES
 
-AHEAD = -(10**18)
+EARLY = -(10**18)
 """What the session's clock shows less what the device's does."""
 
 
@@ -27,7 +27,7 @@ class HostDevice:
     id = 0
 
     def clock_offset(self, clock):
-        return AHEAD
+        return EARLY
 
     def zeros(self, shape, dtype):
         return np.zeros(shape, dtype).view(HostArray)
@@ -56,7 +56,7 @@ class Run:
             at, far = 0, 0
         _, _, row, shift, copies, rows = ranges[at].tolist()
         row += (far >> shift) + (block & copies) * rows
-        elapsed = self.now - AHEAD - int(state["origin"])
+        elapsed = self.now - EARLY - int(state["origin"])
         assert elapsed >= 0
         column = min(elapsed >> int(state["bin_shift"]), int(state["last_bin"]))
         histogram.cells[use, row, column] += times
@@ -119,7 +119,7 @@ def test_bins_are_joined_before_a_launch_that_is_late():
     for _ in range(50):
         run.histogram.launch()
         state = run.histogram.state
-        elapsed = run.now - AHEAD - int(state["origin"])
+        elapsed = run.now - EARLY - int(state["origin"])
         assert elapsed >> int(state["bin_shift"]) < 4
         run.access(1 << 20)
         run.now += 1_000_000
@@ -166,7 +166,7 @@ def test_an_array_that_shrinks_and_one_that_comes_again():
 def test_a_log_keeps_what_it_holds_and_counts_the_rest(taken):
     run = Run(period=4)
     log = run.histogram.log.view(LOG)
-    log["time"] = 7 * 10**6 - AHEAD
+    log["time"] = 7 * 10**6 - EARLY
     run.histogram.logged[0] = taken
     found, dropped = run.histogram.samples()
     assert len(found) == min(taken, 10)

@@ -97,6 +97,6 @@ def test_an_instruction_in_all_its_parts():
         ('.file 1 "open', "line 1: .* is not PTX"),
     ],
 )
-def test_what_is_no_ptx_is_told_with_its_line(text, complaint):
+def test_what_is_no_ptx_is_reported_with_its_line(text, complaint):
     with pytest.raises(PtxError, match=complaint):
         functions(statements(text))
