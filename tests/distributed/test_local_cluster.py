@@ -144,6 +144,14 @@ def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path):
         time.sleep(0.1)
 
 
+def test_a_worker_whose_client_says_nothing_ends_in_silence():
+    command = "from louvain_um.distributed.carriers.dask_session import serve; serve()"
+    done = subprocess.run(
+        [sys.executable, "-c", command], input=b'{"host": ', capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize(
     ("seconds", "worker"), [(0.3, True), (1.2, True), (1.4, True), (1.8, False)]
 )

@@ -255,7 +255,10 @@ class WorkerProcess(SubprocessWorker):
 def serve() -> None:
     """Be a worker with the options that the client writes to the standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides when to end
-    options = json.loads(sys.stdin.buffer.readline())
+    given = sys.stdin.buffer.readline()
+    if not given.endswith(b"\n"):  # the client was killed while it started
+        return
+    options = json.loads(given)
     threading.Thread(target=end_with_client, args=[options["local_directory"]], daemon=True).start()
 
     async def run() -> None:
