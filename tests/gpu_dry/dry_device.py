@@ -120,7 +120,7 @@ def dry_engine(patch, graph, script, options, observer, kernels=DryKernels):
         patch.setattr(run_memory, "fetch", lambda sides, values: None)
         # What is laid out exists nowhere: the memory of this host sets no limit.
         patch.setattr(preparation, "check_host_room", lambda layout: None)
-        still = SimpleNamespace(need=lambda *_: None, traffic=preparation.BlockTraffic())
+        still = SimpleNamespace(need=lambda *_: None, traffic=followed_plan.BlockTraffic())
         patch.setattr(loading, "BlockCache", lambda *_, **__: still)
         skew = script.survey or loading.survey(graph)
         patch.setattr(preparation, "survey", lambda _: skew)
