@@ -131,10 +131,7 @@ def fresh(files: dict[str, Path]) -> Iterator[dict[str, Any]]:
 
     def calls(name: str, env: dict[str, str]) -> dict[str, Any]:
         options = {"env": env, "cwd": folder}  # where no other package is found first
-        first, again = (
-            json.loads(subprocess.run(program, **options, check=True, capture_output=True).stdout)
-            for _ in range(2)
-        )
+        first, again = (json.loads(subprocess.check_output(program, **options)) for _ in range(2))
         more = [round(a - b, 3) for a, b in zip(first, again, strict=True)]
         return {"environment": name, "first": first, "again": again, "more": more}
 
