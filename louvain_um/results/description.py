@@ -39,6 +39,9 @@ CATEGORIES: Final = 1000
 TERMS: Final = 20_000
 """Terms of texts that are looked at, the most frequent ones."""
 
+ROUNDING: Final = 1e-9
+"""Difference, as a share, of two weights that are equal but for rounding."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -273,7 +276,7 @@ def _terms(
         weights = row.data / sizes[community]
         gain = weights - overall[row.indices]
         for at in np.argsort(-gain, kind="stable")[:3]:
-            if gain[at] > 0:
+            if gain[at] > ROUNDING * weights[at]:
                 yield Finding(
                     community=community, column=column, value=str(terms[row.indices[at]]),
                     inside=float(weights[at]), overall=float(overall[row.indices[at]]), p=np.nan,

@@ -62,6 +62,29 @@ def test_planted_communities_are_more_than_chance_and_random_ones_are_not():
     assert "is what random graphs of the same degrees give" in str(found)
 
 
+def test_p_values_of_communities_are_those_of_counting():
+    graph = lu.as_graph(nx.planted_partition_graph(4, 20, 0.4, 0.15, seed=2))
+    found = lu.louvain(graph, device="cpu")
+    tested = found.significance(graphs=12, device="cpu")
+
+    def communities(of, labels):
+        matrix = of.to_scipy().toarray()
+        matrix[np.diag_indices_from(matrix)] *= 2  # a loop has two ends
+        mine = [labels == c for c in range(labels.max() + 1)]
+        return [(matrix[m].sum(), matrix[m][:, m].sum() / max(matrix[m].sum(), 1)) for m in mine]
+
+    random = [RandomGraphs.like(graph).graph(seed) for seed in range(12)]
+    runs = [lu.louvain(each, seed=seed, device="cpu") for seed, each in enumerate(random)]
+    assert tested.null.tolist() == [run.modularity for run in runs]
+    all_of_them = [c for each, run in zip(random, runs, strict=True)
+                   for c in communities(each, run.labels)]  # fmt: skip
+    for (volume, share), p in zip(
+        communities(graph, found.labels), tested.communities, strict=True
+    ):
+        like = [s for v, s in all_of_them if volume / 2 <= v <= 2 * volume]
+        assert p == pytest.approx((1 + sum(s >= share for s in like)) / (1 + len(like)))
+
+
 def test_other_objectives_and_missing_graphs_are_refused(tmp_path):
     found = lu.louvain(nx.karate_club_graph(), objective="cpm", resolution=0.1, device="cpu")
     with pytest.raises(lu.LouvainUmError, match="has no random graphs"):

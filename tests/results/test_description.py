@@ -1,4 +1,6 @@
 import json
+import math
+from collections import Counter
 
 import networkx as nx
 import numpy as np
@@ -110,8 +112,22 @@ def test_terms_of_texts(found):
     pytest.importorskip("sklearn")
     words = ["wine cheese", "steel iron", "music dance", "goal ball"]
     texts = [f"likes {words[c]} number{v}" for v, c in enumerate(found.labels)]
-    labels = found.describe(table(found, about=texts)).labels
-    assert all(word.split()[0] in label for word, label in zip(words, labels, strict=True))
+    described = found.describe(table(found, about=texts))
+    assert all(w.split()[0] in label for w, label in zip(words, described.labels, strict=True))
+    # tf-idf written out, of terms that occur twice: idf is ln((1 + n) / (1 + df)) + 1.
+    documents = [text.split()[:-1] for text in texts]
+    frequency = Counter(term for document in documents for term in document)
+    rows = []
+    for document in documents:
+        weights = {t: math.log((1 + len(texts)) / (1 + frequency[t])) + 1 for t in document}
+        length = math.hypot(*weights.values())
+        rows.append({term: weight / length for term, weight in weights.items()})
+    for each in described.findings:
+        members = np.flatnonzero(found.labels == each.community)
+        inside = sum(rows[v].get(each.value, 0) for v in members) / len(members)
+        overall = sum(row.get(each.value, 0) for row in rows) / len(rows)
+        assert (each.inside, each.overall) == pytest.approx((inside, overall))
+    assert {each.value for each in described.findings} == set(" ".join(words).split())
 
 
 def test_nothing_sets_random_attributes_apart(found):
