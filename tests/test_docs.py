@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.paths import ROOT
+from tests.profiling.views import browser
 
 HOUSE = ROOT
 DOCS = ROOT / "docs"
@@ -95,6 +96,21 @@ def test_nothing_is_fetched_from_elsewhere(site):
         text = path.read_text()
         assert not re.search(r'<(?:script|img|iframe)[^>]+src="https?:', text), path
         assert not re.search(r'<link[^>]+rel="stylesheet"[^>]+href="https?:', text), path
+
+
+@pytest.mark.site
+def test_search_finds_pages(site, tmp_path):
+    program = browser.find()
+    if program is None:
+        pytest.skip("no Chromium")
+    page = browser.Browser(program, tmp_path)
+    try:
+        page.send("Page.navigate", url=f"{(site / 'search.html').as_uri()}?q=significance")
+        found = "[...document.querySelectorAll('#search-results li a')].map(a => a.textContent)"
+        for title in ("louvain_um.Communities.significance", "Choose a resolution, and trust"):
+            page.wait(f"{found}.some(each => each.startsWith('{title}'))")
+    finally:
+        page.close()
 
 
 @pytest.mark.site
