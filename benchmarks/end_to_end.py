@@ -145,7 +145,7 @@ def fresh(files: dict[str, Path]) -> Iterator[dict[str, Any]]:
 def installed(folder: Path, env: Mapping[str, str]) -> Path:
     """Return where a wheel with CUDA kernels for this GPU is installed, which is built for it."""
     source, target = folder / "source", folder / "installed"
-    ignored = shutil.ignore_patterns(".*", "tests", "docs", "results")
+    ignored = shutil.ignore_patterns(".*", "tests", "docs", "benchmarks")
     shutil.copytree(HERE.parent, source, symlinks=True, ignore=ignored)
     major, minor = capabilities()[0]
     images = source / "louvain_um" / "gpu" / "images"

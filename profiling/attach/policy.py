@@ -96,7 +96,7 @@ class Advice:
     launches: list[int] = field(default_factory=list)
     """How many launches each decision was made from."""
 
-    reason: str = "it launched too few kernels; give its session to the next run as --from"
+    reason: str = "it ended before a policy was decided; give its session to the next run as --from"
     """Why nothing was decided."""
 
     ended: bool = False
