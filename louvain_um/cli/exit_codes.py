@@ -22,7 +22,7 @@ from typing import Any, Final, ParamSpec
 import typer
 
 from louvain_um.cli.terminal import flags, print_line, with_flags
-from louvain_um.core import compiled
+from louvain_um.core import interrupts
 from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")
@@ -261,7 +261,7 @@ class Handler:
 
     def __call__(self, number: int, _: FrameType | None) -> None:
         """Raise a signal as an exception."""
-        if compiled.wait(lambda: self(number, None)):
+        if interrupts.wait(lambda: self(number, None)):
             return
         now = time.monotonic()
         if now - self._raised < PAUSE:

@@ -4,10 +4,6 @@ Numba's own cache asks only whether the file of a function has changed, not thos
 and constants that it uses, and trusts whatever it finds on disk. The cache here lies where Numba's
 would, but an entry is used only if every imported source of this package is as it was, and if its
 checksum holds. What is stale or damaged is compiled again.
-
-Signals wait while code is made or loaded, since LLVM calls back into Python there. An exception in
-such a callback cannot pass through LLVM: it is dropped, or leaves LLVM in a state in which it fails
-or crashes later.
 """
 
 from __future__ import annotations
@@ -16,14 +12,11 @@ import hashlib
 import os
 import pickle
 import re
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import llvmlite
@@ -38,6 +31,8 @@ from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 from louvain_um.core import headroom, private_files
+from louvain_um.core.interrupts import held, pending
+from louvain_um.core.interrupts import uninterrupted as uninterrupted
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Event, Observer
 
@@ -319,73 +314,3 @@ def announced(observer: Observer) -> Iterator[None]:
     """Announce what is compiled inside the block as a phase "compile"."""
     with event.install_listener("numba:compile", Announcer(observer)):
         yield
-
-
-Handler = Callable[[int, FrameType | None], Any]
-
-RAISING: Final = tuple(
-    getattr(signal, name)
-    for name in (
-        "SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2",
-    )
-    if hasattr(signal, name)
-)  # fmt: skip
-"""Signals whose handlers programs let raise exceptions: to end, or after some time."""
-
-_depth = 0
-_waiting: Callable[[], None] | None = None
-
-
-@contextmanager
-def held() -> Iterator[None]:
-    """Let signals that would raise in the main thread wait until the end of the block."""
-    global _depth, _waiting
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are handled by the main thread
-        return
-    _depth += 1
-    try:
-        yield
-    finally:
-        _depth -= 1
-        if _depth == 0 and _waiting is not None:
-            raise_now, _waiting = _waiting, None
-            raise_now()
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let signals wait until the end of the block: what is written there is written whole."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    caught: list[Callable[[], object]] = []
-    try:
-        with ExitStack() as restored:
-            for number in RAISING:
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    restored.callback(signal.signal, number, handler)
-                    signal.signal(number, _noting(caught, handler))
-            yield
-    finally:
-        if caught:
-            caught[0]()
-
-
-def _noting(caught: list[Callable[[], object]], handler: Handler) -> Handler:
-    """Return a handler that notes how another one would be called."""
-    return lambda number, frame: caught.append(partial(handler, number, frame))
-
-
-def pending() -> bool:
-    """Return whether a signal waits for the end of `held`."""
-    return _waiting is not None
-
-
-def wait(raise_later: Callable[[], None]) -> bool:
-    """Return whether a signal has to wait; if so, the function is called at the end of `held`."""
-    global _waiting
-    if _depth:
-        _waiting = raise_later
-    return _depth > 0

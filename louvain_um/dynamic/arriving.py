@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core import compiled
+from louvain_um.core import interrupts
 from louvain_um.dynamic.timed_edges import (
     MOST_WEIGHT,
     PARQUET_MAGIC,
@@ -68,7 +68,7 @@ class Pipe:
     def take(self) -> bytes | None:
         """Return the next bytes: none at the end, None if nothing arrives for a moment."""
         try:
-            with compiled.held():  # what is taken is not lost to a signal
+            with interrupts.held():  # what is taken is not lost to a signal
                 found = self._reads.get(timeout=PAUSE)
         except queue.Empty:
             return None

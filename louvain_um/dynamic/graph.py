@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.compiled import uninterrupted
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.numbering import distinct
 from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows

@@ -16,7 +16,6 @@ from louvain_um.errors import (
     shown,
     warn,
 )
-from louvain_um.formats.attributes import table_of, with_table
 from louvain_um.formats.file_types import (
     NETWORKS,
     READERS,
@@ -189,6 +188,8 @@ def read_graph(
         allow_rounding=allow_rounding,
         loops=loops,
     )
+    from louvain_um.formats.attributes import table_of, with_table
+
     name = path_text(path, "pass one, or an object to as_graph")
     table = table_of(nodes)
     return warned(with_table(read(name, format, options), table))
@@ -291,6 +292,8 @@ def as_graph(
         allow_rounding=allow_rounding,
         loops=loops,
     )
+    from louvain_um.formats.attributes import table_of, with_table
+
     table = table_of(nodes)
     if isinstance(obj, str | os.PathLike):
         with named("read_graph"):

@@ -37,7 +37,7 @@ def add(x, y):
 """
 
 
-USED = ("atomic_files.py", "compiled.py", "headroom.py", "private_files.py")
+USED = ("atomic_files.py", "compiled.py", "headroom.py", "interrupts.py", "private_files.py")
 
 
 @pytest.fixture

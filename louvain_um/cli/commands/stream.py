@@ -14,7 +14,7 @@ from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import IdKind, expanded
 from louvain_um.cli.terminal import echo
-from louvain_um.core import compiled
+from louvain_um.core import interrupts
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
@@ -220,7 +220,7 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
     try:
         for step in edges.steps():
             if step is not None:
-                with compiled.held():
+                with interrupts.held():
                     whole = False
                     found = tracker.update(step.apply(tracker.graph))
                     row = {**tracker.rows[-1], "communities": communities_now(tracker)}

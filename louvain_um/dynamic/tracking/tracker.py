@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from louvain_um.core.compiled import uninterrupted
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.dynamic.batches.changes import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import tracker_file

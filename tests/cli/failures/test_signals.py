@@ -12,7 +12,7 @@ import pytest
 from louvain_um import api, cli
 from louvain_um.cli import exit_codes
 from louvain_um.cli.exit_codes import Interruption, handler
-from louvain_um.core import compiled
+from louvain_um.core import interrupts
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
 from tests.cli.failures.processes import start, wait_for_handlers
@@ -155,8 +155,8 @@ def test_a_signal_waits_until_compiled_code_is_made(handled):
     reached = []
 
     def make():
-        with compiled.held():
-            with compiled.held():
+        with interrupts.held():
+            with interrupts.held():
                 os.kill(os.getpid(), signal.SIGTERM)
                 time.sleep(0.01)
             reached.append("the end")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from louvain_um.core.compiled import uninterrupted
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic.contiguous import CAPACITIES, capacities_for
 from louvain_um.dynamic.ouroboros import (
     LEAST_BYTES,
