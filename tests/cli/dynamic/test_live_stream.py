@@ -328,6 +328,20 @@ def test_a_place_that_says_something_else_is_refused(tmp_path, name, value):
     assert "is damaged; pass --force" in result.output
 
 
+@pytest.mark.usefixtures("pageless")
+def test_a_place_of_older_files_is_gone_on_from(whole, tmp_path):
+    folder = tmp_path / "out"
+    assert run("".join(LINES[:120]), folder, *OPTIONS, "-q").exit_code == 0
+    (path,) = folder.glob("place-*.npz")
+    arrays = dict(np.load(path))
+    place = json.loads(arrays["place"].tobytes())
+    place["stretches"] = place.pop("runs")
+    arrays["place"] = np.frombuffer(json.dumps(place).encode(), np.uint8)
+    np.savez(path, **arrays)
+    result = run("".join(LINES), folder, *OPTIONS, "-q")
+    assert result.exit_code == 0, result.output
+
+
 def test_names_that_mean_nothing_elsewhere_are_names(tmp_path):
     text = "a b 1\nb NA 2\nnull nan 3\n"
     file = tmp_path / "edges.txt"
