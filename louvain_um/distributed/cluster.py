@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ PATIENCE_SECONDS: Final = 600.0
 """How long a rank waits for another one: longer than any sub-round of a graph that fits."""
 
 MPICH_BYTES: Final = 1 << 21
-"""Of ``/dev/shm``, which MPICH maps when it starts; where they lack, the system ends it."""
+"""Of ``/dev/shm``, which MPICH maps when it starts; where fewer are free, the system ends it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,14 +253,32 @@ def require(module: str, library: str, extra: str) -> None:
 
 
 def refuse_little_shared_memory() -> None:
-    """Raise an error where MPICH, whose launcher started this process, would end with it."""
+    """Raise an error where MPICH would end this process, which a launcher started."""
     try:
         about = os.statvfs("/dev/shm")
     except OSError:
         return  # MPICH says so itself
     free = about.f_bavail * about.f_frsize
-    if free < MPICH_BYTES:
+    if free < MPICH_BYTES and is_mpich():
         raise LouvainUmError(
             f"/dev/shm has {free:,} bytes left, and MPICH needs {MPICH_BYTES:,} there; make it "
             "larger (Docker: --shm-size)"
         )
+
+
+def is_mpich() -> bool:
+    """Return whether mpi4py loads MPICH; begin any other library, as an import would."""
+    try:
+        import mpi4py
+
+        if "mpi4py.MPI" not in sys.modules:
+            mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):
+        return False  # the caller says what is missing
+    if MPI.Is_initialized():
+        return False
+    if MPI.Get_library_version().startswith("MPICH"):
+        return True
+    MPI.Init_thread()
+    return False

@@ -6,13 +6,17 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import louvain_um as lu
+from louvain_um.distributed.cluster import refuse_little_shared_memory
+from louvain_um.errors import LouvainUmError
 from tests.distributed.runs import METHODS, graph_named, one_process
 from tests.paths import ROOT
 
@@ -107,6 +111,26 @@ def test_shared_memory_that_lacks_is_said_in_a_line(tmp_path, file):
     assert done.returncode == 1
     assert "louvain-um: /dev/shm has 4,096 bytes left, and MPICH needs 2,097,152" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("library", "refused"), [("MPICH Version: 4.3", True), ("Intel(R) MPI Library 2021.16", False)]
+)
+def test_only_mpich_is_refused_for_little_shared_memory(library, refused, monkeypatch):
+    begun, rc = [], SimpleNamespace(initialize=True, finalize=None)
+    mpi = SimpleNamespace(
+        Get_library_version=lambda: library,
+        Is_initialized=lambda: bool(begun),
+        Init_thread=lambda: begun.append(rc.finalize),
+    )
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(rc=rc, MPI=mpi))
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1, f_frsize=4096))
+    for _ in range(2):
+        with pytest.raises(LouvainUmError, match="MPICH needs") if refused else nullcontext():
+            refuse_little_shared_memory()
+    assert begun == ([] if refused else [True])
+    assert not rc.initialize
 
 
 def test_an_exception_in_one_rank_ends_all(tmp_path):
