@@ -126,13 +126,23 @@ class DeviceGraph:
         """Whether a vertex has a loop."""
         return self.n_loops > 0
 
-    def community_counts(self, labels: NDArray[np.uint32], *, parts: bool) -> NDArray[np.int64]:
-        """Return what communities add up to; see `louvain_um.gpu.relabel.counts`."""
+    def community_counts(
+        self, labels: NDArray[np.uint32], *, parts: bool
+    ) -> NDArray[np.int64] | None:
+        """Return what communities add up to (`gpu/relabel/counts.py`); None without room."""
+        from cupy.cuda.memory import OutOfMemoryError
+
         from louvain_um.gpu.dynamic.cuda import CudaDevice
         from louvain_um.gpu.relabel.counts import community_counts
 
         with cuda_calls.current(self.device_index):
-            return community_counts(CudaDevice(), self, labels, parts=parts)
+            device = CudaDevice()
+            try:
+                return community_counts(device, self, labels, parts=parts)
+            except OutOfMemoryError:
+                return None
+            finally:
+                device.free_cached()
 
     @cached_property
     def n_loops(self) -> int:
@@ -172,13 +182,15 @@ class FetchedGraph(Graph):
         return made
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ARRAYS or self.there is None:
+        there = self.there
+        if name in ARRAYS and there is not None:
+            if self.checked:
+                self.__dict__[name] = there.fetched(name)
+            else:
+                here = there.to_host()
+                self.__dict__.update({each: getattr(here, each) for each in ARRAYS}, checked=True)
+        if name not in self.__dict__:  # another thread may have brought it
             raise AttributeError(name)
-        if self.checked:
-            self.__dict__[name] = self.there.fetched(name)
-        else:
-            here = self.there.to_host()
-            self.__dict__.update({each: getattr(here, each) for each in ARRAYS}, checked=True)
         return self.__dict__[name]
 
     def __reduce__(self) -> Any:
@@ -187,17 +199,20 @@ class FetchedGraph(Graph):
     @property
     def n_vertices(self) -> int:
         """Number of vertices, isolated ones included."""
-        return super().n_vertices if self.there is None else self.there.n_vertices
+        there = self.there
+        return super().n_vertices if there is None else there.n_vertices
 
     @property
     def n_arcs(self) -> int:
         """Number of arcs: twice the edges that are not loops."""
-        return super().n_arcs if self.there is None else self.there.n_arcs
+        there = self.there
+        return super().n_arcs if there is None else there.n_arcs
 
     @property
     def n_edges(self) -> int:
         """Number of distinct edges, loops included."""
-        return super().n_edges if self.there is None else self.n_arcs // 2 + self.there.n_loops
+        there = self.there
+        return super().n_edges if there is None else there.n_arcs // 2 + there.n_loops
 
     @property
     def weighted(self) -> bool:
@@ -207,12 +222,14 @@ class FetchedGraph(Graph):
     @cached_property
     def total_weight(self) -> int:
         """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
-        return super().total_weight if self.there is None else self.there.total_weight
+        there = self.there
+        return super().total_weight if there is None else there.total_weight
 
     @cached_property
     def has_loops(self) -> bool:
         """Whether a vertex has a loop."""
-        return super().has_loops if self.there is None else self.there.has_loops
+        there = self.there
+        return super().has_loops if there is None else there.has_loops
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
@@ -223,28 +240,24 @@ class FetchedGraph(Graph):
     @property
     def nbytes(self) -> int:
         """Bytes of offsets, targets, weights and loops."""
-        if self.there is None:
+        there = self.there
+        if there is None:
             return super().nbytes
-        return self.there.nbytes + (8 * self.n_vertices if self.there.loops is None else 0)
+        return there.nbytes + (8 * there.n_vertices if there.loops is None else 0)
 
     def offsets_and_loops(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return these arrays in host memory, without the others."""
-        if self.there is None:
+        there = self.there
+        if there is None:
             return super().offsets_and_loops()
-        return self.there.fetched("offsets"), self.there.fetched("loops")
+        return there.fetched("offsets"), there.fetched("loops")
 
     def counts_there(
         self, labels: NDArray[np.uint32], *, parts: bool = False
     ) -> NDArray[np.int64] | None:
         """Return sums of communities that a device adds up which has the arrays; None if none."""
-        if self.there is None:
-            return None
-        from cupy.cuda.memory import OutOfMemoryError
-
-        try:
-            return self.there.community_counts(labels, parts=parts)
-        except OutOfMemoryError:
-            return None
+        there = self.there
+        return None if there is None else there.community_counts(labels, parts=parts)
 
     def leave_device(self) -> Self:
         """Bring all arrays to host memory, and give those of the device back."""
