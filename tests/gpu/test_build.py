@@ -489,6 +489,10 @@ def test_columns_beyond_the_budget_are_made_in_spans(emulated, kind, monkeypatch
     before = DeviceArray.live
     assert of_columns(there, [*columns.values()], 40 * n) is None
     assert DeviceArray.live <= before
+    ends = np.arange(40_000)  # of which counts would take more than the room
+    before = DeviceArray.peak = DeviceArray.live
+    assert of_columns(there, [ends, ends[::-1]], 100_000) is None
+    assert DeviceArray.peak - before <= 100_000
 
 
 @pytest.mark.parametrize("columns", [columns for columns, *_ in tables()][:-1])

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from louvain_um.gpu.building.edges import NUMBERING
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.launch import COLUMNS, column_type, layout
 from louvain_um.graph.build import merge_notes
@@ -194,7 +195,8 @@ class Builder:
         if None in ends:
             return None
         n, names = max(each or 0 for each in ends) + 1 if len(u) else 0, None
-        if most_names is not None and self._has_gaps(u, v, n):
+        # Ids are numbered also where counting the ends of each would take more than the room.
+        if most_names is not None and (n > most_names * NUMBERING // 4 or self._has_gaps(u, v, n)):
             most = max(1, min(self.range_arcs, most_names))
             names = self.names_of(
                 (part for ids in (u, v) for part in parts_of(ids, most)), most_names

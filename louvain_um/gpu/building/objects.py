@@ -55,44 +55,57 @@ def built_there(obj: Any, limit: int | None = None) -> Graph | None:
     from cupy.cuda.memory import OutOfMemoryError
 
     from louvain_um.gpu.building.build import LongRowError
+    from louvain_um.gpu.dynamic.cuda import CudaDevice
 
-    try:
-        return _built_there(obj, limit)
-    except (OutOfMemoryError, LongRowError):
+    table, columns = columns_of(obj), None
+    if table is not None or isinstance(obj, tuple | list):
+        columns = [_array(part) for part in table or obj]
+    with (obj.data if columns is None else columns[0]).device:
+        device = CudaDevice()
+        try:
+            if columns is None:
+                made = _of_matrix(device, obj)
+            else:
+                made = _of_columns(device, columns, limit, numbered=bool(table))
+        except (OutOfMemoryError, LongRowError):
+            made = None
+        if made is None:
+            device.free_cached()
+        return made
+
+
+def _of_columns(
+    device: Any, columns: list[Any], limit: int | None, *, numbered: bool
+) -> Graph | None:
+    """Return the graph of columns; out of memory raises."""
+    from louvain_um.placement.memory import copies, cuda_calls
+
+    if len({column.device.id for column in columns}) > 1:
         return None
+    free = int(SHARE * cuda_calls.free_memory()[0])
+    room = free if limit is None else min(free, limit)
+    return graph_of_columns(device, copies, columns, room, numbered=numbered)
 
 
-def _built_there(obj: Any, limit: int | None) -> Graph | None:
-    """Return the graph of an object; out of memory raises."""
+def _of_matrix(device: Any, matrix: Any) -> Graph | None:
+    """Return the graph of a sparse matrix; out of memory raises."""
     import cupy
 
     from louvain_um.gpu.building.build import Builder
-    from louvain_um.gpu.dynamic.cuda import CudaDevice
-    from louvain_um.placement.memory import copies, cuda_calls
 
-    table = columns_of(obj)
-    if table is not None or isinstance(obj, tuple | list):
-        columns = [_array(part) for part in table or obj]
-        with columns[0].device:
-            if len({column.device.id for column in columns}) > 1:
-                return None
-            free = int(SHARE * cuda_calls.free_memory()[0])
-            room = free if limit is None else min(free, limit)
-            return graph_of_columns(CudaDevice(), copies, columns, room, numbered=bool(table))
-    with obj.data.device:
-        if obj.shape[0] != obj.shape[1] or obj.data.dtype.kind not in "biuf":
+    if matrix.shape[0] != matrix.shape[1] or matrix.data.dtype.kind not in "biuf":
+        return None
+    if matrix.format == "coo":
+        # Repeated entries are summed, which a narrow type rounds or overflows.
+        if matrix.data.dtype not in (np.float64, np.int64):
             return None
-        if obj.format == "coo":
-            # Repeated entries are summed, which a narrow type rounds or overflows.
-            if obj.data.dtype not in (np.float64, np.int64):
-                return None
-            obj = obj.tocsr()
-        elif obj.format not in ("csr", "csc"):
-            return None
-        made = Builder(CudaDevice()).from_rows(
-            *(cupy.asarray(array) for array in (obj.indptr, obj.indices, obj.data))
-        )
-        return None if made is None else made.as_graph(checked=True)
+        matrix = matrix.tocsr()
+    elif matrix.format not in ("csr", "csc"):
+        return None
+    made = Builder(device).from_rows(
+        *(cupy.asarray(array) for array in (matrix.indptr, matrix.indices, matrix.data))
+    )
+    return None if made is None else made.as_graph(checked=True)
 
 
 def graph_of_columns(
