@@ -17,6 +17,7 @@ from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.device import (
     device_errors,
     device_of,
+    drop_early,
     is_several,
     library,
     load_early,
@@ -263,12 +264,15 @@ def run(
         load_early(options)
     from louvain_um.core.threads import given_threads
 
-    if options.initial is not None and not isinstance(graph, Graph):
-        from louvain_um.results.given_labels import refuse_other_order
+    try:
+        if options.initial is not None and not isinstance(graph, Graph):
+            from louvain_um.results.given_labels import refuse_other_order
 
-        refuse_other_order(graph, options.initial)
-    with given_threads(options.threads):
-        return _run(graph, options, observer or ignore, clustered)
+            refuse_other_order(graph, options.initial)
+        with given_threads(options.threads):
+            return _run(graph, options, observer or ignore, clustered)
+    finally:
+        drop_early()  # also where the run came to no kernel
 
 
 def _run(

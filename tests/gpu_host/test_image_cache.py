@@ -5,17 +5,22 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import tomllib
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from louvain_um import api
 from louvain_um.cli.commands import warmup
 from louvain_um.core import private_files
-from louvain_um.errors import DeviceUnavailableError, GraphWarning
+from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError
 from louvain_um.gpu.runtime import compile, compile_cache, device, kernel_list
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
 ROOT = Path(__file__).parents[2]
@@ -155,6 +160,65 @@ def test_what_is_expected_is_compiled_once_in_the_background(folder, monkeypatch
     assert [image.code[:4] for image in images] == [b"\x7fELF"] * 2
     assert sorted(compiled) == [("late",), ("wanted",)]
     assert events == ["start", "end"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_failed_in_the_background_is_compiled_again(folder, monkeypatch, late):
+    asked, build, goes_on = [], compile_cache.build, threading.Event()
+
+    def failing_once(*unit):
+        asked.append(unit)
+        if len(asked) == 1:
+            assert goes_on.wait(60)
+            raise OSError("no space left")
+        return build(*unit)
+
+    monkeypatch.setattr(compile_cache, "build", failing_once)
+    kernels = compile.Kernels(folder, lambda source, types: [types])
+    kernels.expect([("one", ("k",))], 75)
+    if not late:
+        goes_on.set()
+        assert next(iter(kernels.expected.values())).exception(60)
+    target = compile_cache.target(75)
+    (image,) = kernels.images([("one", ("k",))], target, lambda event: goes_on.set())
+    assert image.code[:4] == b"\x7fELF"
+    assert len(asked) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_nothing_is_expected_after_a_fork():
+    assert compile.kernels.expected == {}
+    compile.kernels.expected["job"] = None
+    try:
+        with compile.kernels.lock:
+            child = os.fork()
+            if not child:
+                free = compile.kernels.lock.acquire(blocking=False)
+                os._exit(not free or len(compile.kernels.expected))
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        del compile.kernels.expected["job"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [Options(device="cuda"), Options(initial=np.zeros(9)), Options(device="auto")],
+    ids=["no device", "refused labels", "on the CPU"],
+)
+def test_runs_that_come_to_no_kernel_leave_none_to_compile(monkeypatch, options):
+    dropped, begun = [], []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver((7, 0)))
+    monkeypatch.delitem(sys.modules, "louvain_um.gpu.engine", raising=False)
+
+    def expect(*given):
+        time.sleep(0.1)
+        begun.append(given)
+
+    monkeypatch.setattr(compile.kernels, "expect", expect)
+    monkeypatch.setattr(compile.kernels, "drop_expected", lambda: dropped.append(len(begun)))
+    with suppress(LouvainUmError):
+        api.run(Graph.from_edges([0, 1], [1, 2]), options)
+    assert dropped[-1:] == [1]
 
 
 def test_the_cpu_is_always_there():

@@ -18,10 +18,10 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, Numbered
 from louvain_um.formats.objects import BUILDS_THERE
 from louvain_um.gpu.graph import ARRAYS, DeviceGraph, FetchedGraph
-from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import (
     all_begun,
     capabilities,
+    drop_early,
     in_background,
     is_several,
     pick,
@@ -86,7 +86,7 @@ def rows_made_on(options: Options) -> Iterator[None]:
         with rows_made_by(compress):
             yield
     except BaseException:
-        kernels.drop_expected()
+        drop_early()
         raise
     finally:
         NUMBER_SPARSE.reset(sparse)

@@ -31,6 +31,11 @@ def _image(job: Job) -> Image:
     return known_image(*job) or cached_image(*job)
 
 
+def _failed(image: Future[Image]) -> bool:
+    """Return whether an image was given up, or could not be had."""
+    return image.done() and (image.cancelled() or image.exception() is not None)
+
+
 class Kernel:
     """A loaded kernel, launched cooperatively on CuPy's current stream."""
 
@@ -131,6 +136,11 @@ class Kernels:
         for image in list(self.expected.values()):
             image.cancel()
 
+    def forget_expected(self) -> None:
+        """Expect nothing, as after a fork, where the threads that compile are missing."""
+        self.expected = {}
+        self.lock = threading.Lock()
+
     def resident_blocks(self, kernel: Kernel, threads: int, shared: int = 0) -> int:
         """Return how many blocks the current device holds at once: the largest grid."""
         from cupy.cuda import Device, driver
@@ -154,15 +164,22 @@ class Kernels:
         jobs = [(source, names, architecture, self.folder) for source, names in wanted]
         self.drop_expected()
         expected = {job: self.expected.pop(job, None) for job in jobs}
-        begun = {job: image for job, image in expected.items() if image and not image.cancelled()}
+        compiling = not all(image is None or image.done() for image in expected.values())
+        begun = {job: image for job, image in expected.items() if image and not _failed(image)}
         images = {job: known_image(*job) for job in jobs if job not in begun}
         missing = [job for job, image in images.items() if image is None]
-        if missing or not all(image.done() for image in begun.values()):
+        if missing or compiling:
             observer(Event(kind="start", phase="compile"))
             # NVRTC releases the GIL, so that threads compile side by side.
             pool = ThreadPoolExecutor(max(1, min(len(missing), os.cpu_count() or 1)))
             try:
                 begun |= {job: pool.submit(_image, job) for job in missing}
+                wait(begun.values())
+                # What kept the background from it, such as a full disk, may have passed.
+                again = [
+                    job for job in begun if begun[job] is expected[job] and _failed(begun[job])
+                ]
+                begun |= {job: pool.submit(_image, job) for job in again}
                 wait(begun.values())
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for them
@@ -237,3 +254,6 @@ class EngineKernels(Kernels):
 
 kernels: Final = EngineKernels()
 """The engine's kernels; loaded modules stay loaded for the process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=kernels.forget_expected)

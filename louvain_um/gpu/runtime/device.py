@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -126,6 +127,13 @@ def load_early(options: Options) -> None:
     """Begin in the background to load kernels, or to compile them, before a run can name them."""
     if options.device != "cpu" and library() is not None:
         in_background(_load_kernels, options)
+
+
+def drop_early() -> None:
+    """Load no more of the kernels of `load_early` than have begun."""
+    all_begun()
+    if compile := sys.modules.get("louvain_um.gpu.runtime.compile"):
+        compile.kernels.drop_expected()
 
 
 def _load_kernels(options: Options) -> None:
