@@ -45,7 +45,7 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
     from scipy.sparse import csc_array, csr_array
 
     from louvain_um.core.headroom import host_memory
-    from louvain_um.errors import HostMemoryError
+    from louvain_um.errors import GraphError, HostMemoryError
     from louvain_um.formats.attributes import attributed
     from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
     from louvain_um.formats.neighbours import from_neighbours, key_of
@@ -64,6 +64,10 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
                 file.check_unpacked(about["unpacked"], packed)
                 raise HostMemoryError(
                     "its tables", about["unpacked"], free, "use a machine with more memory"
+                )
+            if "old" in about:
+                raise GraphError(
+                    f"this format needs h5py 3.11 or newer, not {about['old']}: pip install -U h5py"
                 )
             if "error" in about:
                 raise ValueError(about["error"])
@@ -132,6 +136,8 @@ def content(name: str, key: str, most: int, arrays: dict[str, Any]) -> dict[str,
         return bool(item.external or item.is_virtual) or None
 
     with h5py.File(name, "r") as file:
+        if not hasattr(file, "visititems_links"):
+            return {"old": h5py.__version__}
         if file.visititems_links(leads_away) or file.visititems(leads_away):
             raise ValueError("it takes data from other files")
     if unpacked > most:

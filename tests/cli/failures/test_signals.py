@@ -278,6 +278,14 @@ def File(name, mode):
 IN_PYTHON = "import louvain_um; louvain_um.read_graph('x.h5ad')"
 
 
+OLD = """from contextlib import nullcontext
+__version__ = "3.10.0"
+def File(name, mode):
+    return nullcontext()
+"""
+"""A library without what finds links to other files."""
+
+
 def ended(pid):
     """Return whether a process ends within some seconds."""
     end = time.monotonic() + 20
@@ -319,4 +327,12 @@ def test_a_library_that_ends_its_process_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "x.h5ad").write_text("cells")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(GraphFormatError, match=f"ended with code -{int(signal.SIGABRT)}"):
+        read_graph(tmp_path / "x.h5ad")
+
+
+def test_a_library_that_is_too_old_is_an_error(tmp_path, monkeypatch):
+    for name, text in {"anndata.py": "", "h5py.py": OLD, "x.h5ad": "cells"}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(GraphFormatError, match=r"h5py 3\.11 or newer, not 3\.10\.0: pip install"):
         read_graph(tmp_path / "x.h5ad")
