@@ -24,6 +24,7 @@ from louvain_um.gpu.runtime.device import (
     refuse_high_degrees,
 )
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.row_view import unchanged
 from louvain_um.options import ObjectiveName, Options, OptionValues, takes_options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.progress import observed
@@ -298,20 +299,21 @@ def _run(
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
     lent = graph.as_graph() if hasattr(type(graph), "device_index") else None
-    with rows_made_for(graph, options):
-        graph, names = graph_on(chosen.kind, graph, options.objective)
-    if chosen.kind == "cpu" and options.ballast_bytes:
-        raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
-    if chosen.kind == "cpu":
-        from louvain_um.core.compiled import announced
-        from louvain_um.cpu.engine import CpuEngine
+    with unchanged(graph):
+        with rows_made_for(graph, options):
+            graph, names = graph_on(chosen.kind, graph, options.objective)
+        if chosen.kind == "cpu" and options.ballast_bytes:
+            raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
+        if chosen.kind == "cpu":
+            from louvain_um.core.compiled import announced
+            from louvain_um.cpu.engine import CpuEngine
 
-        def on_cpu(options: Options) -> Communities:
-            return detect(CpuEngine(options, observer), graph, options, observer)
+            def on_cpu(options: Options) -> Communities:
+                return detect(CpuEngine(options, observer), graph, options, observer)
 
-        with announced(observer):
-            found = search(on_cpu, options)
-            return found if names is None else replace(found, vertex_names=names)
+            with announced(observer):
+                found = search(on_cpu, options)
+                return found if names is None else replace(found, vertex_names=names)
     from louvain_um.gpu.engine import GpuEngine
 
     engine: GpuEngine | None = None

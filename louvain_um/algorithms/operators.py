@@ -31,7 +31,9 @@ in an error. Arrays may have been changed by then.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,12 +42,28 @@ from louvain_um.algorithms.functors import Cuda, Functor, taken
 from louvain_um.algorithms.programs import converted, device_rows_of, rows_of
 from louvain_um.cpu.algorithms.functors import atomic_add, atomic_max, atomic_min
 from louvain_um.errors import GraphError, OptionError, among, check_switch
+from louvain_um.graph.row_view import unchanged
 
 __all__ = [
     "Cuda", "advance", "atomic_add", "atomic_max", "atomic_min", "filter", "segmented_intersection",
 ]  # fmt: skip
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+def over_unchanged_rows(operator: Callable[P, R]) -> Callable[P, R]:
+    """Let threads that change a graph wait while an operator reads its rows."""
+
+    @functools.wraps(operator)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with unchanged(args[0] if args else kwargs.get("graph")):
+            return operator(*args, **kwargs)
+
+    return call
+
+
+@over_unchanged_rows
 def advance(
     graph: Any,
     frontier: ArrayLike | None,
@@ -122,6 +140,7 @@ def advance(
         return vertices_of(frontier, rows.n_vertices, xp)  # which says what is wrong
 
 
+@over_unchanged_rows
 def filter(
     graph: Any, frontier: ArrayLike | None, keep: Any, *arguments: Any
 ) -> NDArray[np.uint32]:
@@ -167,6 +186,7 @@ def filter(
     return found
 
 
+@over_unchanged_rows
 def segmented_intersection(
     graph: Any, pairs: ArrayLike | None, visit: Any = None, *arguments: Any
 ) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from louvain_um.gpu.graph import DeviceGraph, there_of
 from louvain_um.gpu.runtime.device import Choice, device_errors, device_of, pick
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
+from louvain_um.graph.row_view import unchanged
 from louvain_um.options import Budget, Options, RunValues
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
@@ -60,6 +61,7 @@ def running(
     graph = converted(graph)
     if chosen.kind == "cuda":
         with (
+            unchanged(graph),
             observing(observer),
             on_device(name, chosen, graph, policy, options, iterations) as (rows, space),
         ):
@@ -69,7 +71,7 @@ def running(
         return
     refuse_kinds(graph, "these algorithms take")
     graph = graph.to_host() if isinstance(graph, DeviceGraph) else graph
-    with announced(observer):
+    with unchanged(graph), announced(observer):
         yield AlgorithmRun(
             graph=graph,
             rows=rows_of(graph),

@@ -70,6 +70,21 @@ def one_at_a_time(
     return call
 
 
+def changing(
+    method: Callable[Concatenate[DynamicGraph, P], R],
+) -> Callable[Concatenate[DynamicGraph, P], R]:
+    """Let threads wait as `one_at_a_time` does; refuse a call by what reads the rows itself."""
+
+    @functools.wraps(method)
+    def call(self: DynamicGraph, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
+            if self._in_use:
+                raise GraphError("the graph is in use by the run that called this; change it later")
+            return method(self, *args, **kwargs)
+
+    return call
+
+
 def rows_there(graph: Graph) -> Any:
     """Return what the current device holds of a graph, or else the graph."""
     from louvain_um.gpu.graph import there_of
@@ -164,7 +179,7 @@ class DynamicGraph:
         threads: int | None = None,
     ) -> None:
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
-        self.lock = threading.RLock()
+        self.lock, self._in_use = threading.RLock(), False
         chosen = store_class(store, device)
         share = share_of(memory)  # refuses what is no policy, on the CPU, too
         budget = Budget.parse(device_budget)
@@ -235,7 +250,7 @@ class DynamicGraph:
         restored.epoch = epoch
         return restored
 
-    @one_at_a_time
+    @changing
     def apply(
         self,
         insert: Any = None,
@@ -314,7 +329,7 @@ class DynamicGraph:
             self._carry_out(edges)
         return self._change(edges)
 
-    @one_at_a_time
+    @changing
     def edit_edges(self, u: ArrayLike, v: ArrayLike, w: ArrayLike) -> Change:
         """Replace the weights of edges, which must be there; nothing moves.
 
@@ -353,7 +368,7 @@ class DynamicGraph:
         given = {"insert": (u, v, w), "delete": (u, v), "decrease": None}
         return self._applied(given, refuse_missing=True, by="edit_edges")
 
-    @one_at_a_time
+    @changing
     def add_vertices(
         self, k: int | Sequence[Any], *, reuse: bool = False
     ) -> range | NDArray[np.uint32]:
@@ -410,7 +425,7 @@ class DynamicGraph:
             return range(first, first + fresh)
         return np.concatenate([again, np.arange(first, first + fresh, dtype=np.uint32)])
 
-    @one_at_a_time
+    @changing
     def remove_vertices(self, ids: ArrayLike) -> Change:
         """Delete all edges of some vertices, loops included, and remove these.
 
@@ -445,7 +460,7 @@ class DynamicGraph:
                     self._names.remove(gone)
         return self._change(edges, gone)
 
-    @one_at_a_time
+    @changing
     def compact(self) -> None:
         """Drop unused places of the store; nothing else changes."""
         with announcing("compact"), self._contents.errors():
@@ -477,16 +492,19 @@ class DynamicGraph:
         return self._weighted
 
     @property
+    @one_at_a_time
     def degrees(self) -> NDArray[np.int64]:
         """Weighted degree of each vertex, int64[n]; a loop counts twice. A copy."""
         return self._contents.host_degrees().copy()
 
     @property
+    @one_at_a_time
     def alive(self) -> NDArray[np.bool_]:
         """Which vertices were not removed, bool[n]. A copy."""
         return self._alive.items.astype(np.bool_)
 
     @property
+    @one_at_a_time
     def names(self) -> NDArray[Any] | None:
         """Name of each vertex, None for removed ones; None in a graph whose vertices have none."""
         return None if self._names is None else self._names.array()
@@ -544,6 +562,17 @@ class DynamicGraph:
         if self._names is None:
             found.remove_nodes_from(np.flatnonzero(self._alive.items == 0).tolist())
         return found
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Keep the rows as they are: other threads wait, and changes by this one are refused."""
+        with self.lock:
+            before = self._in_use
+            try:
+                self._in_use = True
+                yield
+            finally:
+                self._in_use = before
 
     @one_at_a_time
     def view(self) -> RowView:
@@ -660,7 +689,7 @@ class DynamicGraph:
         return {name: value for name, value in self.__dict__.items() if name != "lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, lock=threading.RLock())
+        self.__dict__.update(state, lock=threading.RLock(), _in_use=False)
 
     def __repr__(self) -> str:
         kind = "weighted" if self.weighted else "unweighted"
@@ -675,6 +704,7 @@ class DynamicGraph:
         return self._dead
 
     @property
+    @one_at_a_time
     def removed(self) -> NDArray[np.uint32]:
         """Removed vertices in the order in which their ids are used again, uint32[k]. A copy."""
         queue = getattr(self._store, "ids", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +151,13 @@ def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
     if graph.kind == "bipartite" and graph.imbalance is not None:
         return replace(part, imbalance=part.degrees * np.sign(graph.imbalance[chosen]), check=False)
     return part
+
+
+def unchanged(graph: Any) -> AbstractContextManager[None]:
+    """Return what keeps a graph as it is while its rows are read, if it is one that changes."""
+    keep: Any = getattr(type(graph), "unchanged", None)  # not a column of a table
+    held: AbstractContextManager[None] = nullcontext() if keep is None else keep(graph)
+    return held
 
 
 def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:

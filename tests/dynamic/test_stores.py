@@ -13,10 +13,12 @@ import pytest
 
 import louvain_um
 from louvain_um import DynamicGraph, Graph, plan
+from louvain_um.algorithms import operators
+from louvain_um.algorithms.products import pagerank
 from louvain_um.dynamic.declared import DynamicSize
 from louvain_um.dynamic.stores import STORES
 from louvain_um.dynamic.stores.ouro_heap import HeapShape, PageAllocator
-from louvain_um.errors import OptionError
+from louvain_um.errors import GraphError, OptionError
 from louvain_um.generators import planted
 from tests.dynamic.model import Model, operate
 
@@ -347,6 +349,53 @@ def test_threads_change_a_graph_one_after_another(store):
     assert not failures
     assert g.epoch == 180
     g.check()
+
+
+@pytest.mark.parametrize("store", ["rows", "pages"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda g, observer: louvain_um.louvain(g, device="cpu", observer=observer).labels,
+        lambda g, observer: pagerank(g, device="cpu", observer=observer),
+    ],
+)
+def test_no_thread_changes_rows_that_a_run_reads(run, store):
+    g, threads, refusals = DynamicGraph(BASE, store=store), [], []
+    v = np.arange(400)
+    changes = ({"insert": (v, v + 399)}, {"delete": (v, v + 1)})
+
+    def observe(event):
+        if threads:
+            return
+        for change in changes:
+            threads.append(threading.Thread(target=g.apply, kwargs=change))
+            threads[-1].start()
+            threads[-1].join(0.05)
+        for change in (g.compact, lambda: g.apply(insert=([0], [799]))):
+            try:
+                change()
+            except GraphError as error:
+                refusals.append(str(error))
+        assert g.epoch == 0
+        copy.deepcopy(g).apply(insert=([0], [799]))
+
+    expected = run(BASE, None)
+    assert np.array_equal(run(g, observe), expected)
+    for thread in threads:
+        thread.join()
+    assert refusals == ["the graph is in use by the run that called this; change it later"] * 2
+    assert g.epoch == 2
+    g.apply(insert=([0], [799]))
+    g.check()
+
+
+def test_operators_keep_the_rows_that_they_read(monkeypatch):
+    g = DynamicGraph(BASE)
+    monkeypatch.setattr(operators, "taken", lambda *_: g.apply(insert=([0], [1])))
+    calls = (operators.advance, None), (operators.filter, None), (operators.segmented_intersection,)
+    for operator, *arguments in calls:
+        with pytest.raises(GraphError, match="in use by the run"):
+            operator(g, None, *arguments)
 
 
 @pytest.mark.deep
