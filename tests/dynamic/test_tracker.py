@@ -4,6 +4,8 @@ import copy
 import os
 import pickle
 import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um.core import rules
 from louvain_um.core.numbering import number_by_size
-from louvain_um.dynamic.tracking.host_steps import members_of
+from louvain_um.dynamic.tracking.host_steps import HostSteps, members_of
 from louvain_um.dynamic.tracking.identity import NO_ID
 from louvain_um.errors import GraphError, OptionError
 from tests import oracle
@@ -279,6 +281,38 @@ def test_a_tracker_begins_with_as_long_a_search_as_a_run(tmp_path, search):
 def test_a_tracker_takes_a_dynamic_graph():
     with pytest.raises(OptionError, match="DynamicGraph"):
         lu.Tracker(lu.Graph.from_edges([0], [1]))
+
+
+def test_of_two_threads_one_follows_a_change(monkeypatch):
+    graph = grown(60, 240, weighted=False, seed=1)
+    tracker = lu.Tracker(graph)
+    change, follow, outcomes = graph.apply(insert=([0, 1], [58, 59])), tracker._follower.follow, []
+
+    def slow(change):
+        time.sleep(0.1)
+        return follow(change)
+
+    def update():
+        try:
+            outcomes.append(tracker.update(change).epoch)
+        except GraphError as error:
+            outcomes.append(str(error)[:19])
+
+    monkeypatch.setattr(tracker._follower, "follow", slow)
+    threads = [threading.Thread(target=update) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == [change.epoch, "the change is batch"]
+    assert tracker.communities.ids.shape == (60,)
+
+
+def test_the_graph_cannot_change_while_a_tracker_begins(monkeypatch):
+    graph = grown(60, 240, weighted=False, seed=1)
+    monkeypatch.setattr(HostSteps, "begin", lambda self, *_: self.graph.apply(insert=([0], [59])))
+    with pytest.raises(GraphError, match="in use by the run"):
+        lu.Tracker(graph)
 
 
 def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(monkeypatch):

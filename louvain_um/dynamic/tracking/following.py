@@ -198,8 +198,9 @@ class Pending:
 
     def resolve(self) -> None:
         """Work out changed vertices and events, of batches before this one, too."""
-        if self.follower is not None:
-            self.follower.resolve(self)
+        follower = self.follower  # None once another thread has worked them out
+        if follower is not None:
+            follower.resolve(self)
 
     def resolved_ids(self) -> NDArray[np.int64]:
         """Return the id of each vertex's community, −1 for removed vertices."""
@@ -336,6 +337,11 @@ class Follower:
 
     def resolve(self, until: Pending | None = None) -> None:
         """Work out ids, changed vertices and events, of all batches or up to one."""
+        with self.graph.lock:
+            self._resolve(until)
+
+    def _resolve(self, until: Pending | None) -> None:
+        """Work them out, one thread at a time."""
         memory = self.steps.memory
         while self.pending and (until is None or until.changed is None):
             batch, last = self.pending[0], self.current
@@ -346,8 +352,8 @@ class Follower:
                 batch.listed, before, batch.names, self.steps.room(self.nbytes)
             )
             batch.row["changed"] = len(batch.changed)
-            batch.listed = batch.follower = None
             batch.of_name = self.identity.of_name
+            batch.listed = batch.follower = None
             self.current = self.pending.popleft()
 
     def host_state(self) -> Followed:

@@ -123,7 +123,12 @@ class Tracker:
             mode=mode, renew=renew, audit=audit, connected=connected, effort=effort,
             n_iterations=n_iterations, best_of=best_of, run=run,
         )  # fmt: skip
-        if graph.device_store is None or mode != "follow":
+        with graph.unchanged():
+            self._begin_following(graph)
+
+    def _begin_following(self, graph: DynamicGraph) -> None:
+        """Begin with the communities of a first run, where the graph is."""
+        if graph.device_store is None or self.options.mode != "follow":
             self._begin(Follower(graph, self.options, HostSteps(graph, self.options)), History())
         elif graph.device_store.chained:
             raise OptionError(
@@ -164,13 +169,14 @@ class Tracker:
         LouvainUmError
             The file exists or cannot be written, or the graph is ahead of the tracker.
         """
-        if self.graph.epoch != self.epoch:
-            raise GraphError(
-                f"the graph is at batch {self.graph.epoch}, the tracker at {self.epoch}; call "
-                "update before save"
-            )
-        self._follower.resolve()
-        tracker_file.save(self._follower, self.rows, path, force=force)
+        with self.graph.unchanged():
+            if self.graph.epoch != self.epoch:
+                raise GraphError(
+                    f"the graph is at batch {self.graph.epoch}, the tracker at {self.epoch}; call "
+                    "update before save"
+                )
+            self._follower.resolve()
+            tracker_file.save(self._follower, self.rows, path, force=force)
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int | None = None) -> Self:
@@ -227,6 +233,13 @@ class Tracker:
             raise GraphError(
                 f"update takes what DynamicGraph.apply returned, not {type(change).__name__}"
             )
+        with self.graph.unchanged():
+            self._check(change)
+            self._follow(change)
+            return self.communities
+
+    def _check(self, change: Change) -> None:
+        """Raise an error unless a change is the next one."""
         if change.epoch != self.epoch + 1:
             raise GraphError(
                 f"the change is batch {change.epoch}, but the tracker has followed {self.epoch}; "
@@ -243,9 +256,12 @@ class Tracker:
             raise GraphError(
                 "the change is another graph's; pass what tracker.graph.apply returned"
             )
+
+    def _follow(self, change: Change) -> None:
+        """Follow a change that was checked."""
         since = time.perf_counter()
         follower = self._follower
-        with self.graph.lock, follower.steps.guarded():
+        with follower.steps.guarded():
             found = follower.follow(change)
             with uninterrupted():
                 follower.take(found)
@@ -263,7 +279,6 @@ class Tracker:
                         **{name: getattr(found.report, name) for name in REPORTED},
                     }
                 )
-        return self.communities
 
     @property
     def state(self) -> Followed:

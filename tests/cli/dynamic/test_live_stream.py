@@ -329,7 +329,7 @@ def test_a_place_that_says_something_else_is_refused(tmp_path, name, value):
 
 
 @pytest.mark.usefixtures("pageless")
-def test_a_place_of_older_files_is_gone_on_from(whole, tmp_path):
+def test_a_place_of_older_files_is_gone_on_from(tmp_path):
     folder = tmp_path / "out"
     assert run("".join(LINES[:120]), folder, *OPTIONS, "-q").exit_code == 0
     (path,) = folder.glob("place-*.npz")
