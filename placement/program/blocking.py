@@ -97,7 +97,8 @@ def launches_for(
     offsets : int[elements + 1], optional
         Where the rows begin that are the elements. With a plan they are cut so that the items of
         each slice fit its slices of arrays `by_rows`, at multiples of 32 rows; else into slices
-        with nearly as many items each, and those that are longer have slices of their own.
+        with nearly as many items each, more than k if whole rows do not fit so many; rows that
+        are longer have slices of their own.
 
     Returns
     -------
@@ -125,14 +126,15 @@ def launches_for(
         raise OptionError("capacity", capacity, "must be given, in bytes, with plain placements")
     else:
         _positive(capacity=capacity)
-        count = launches(sum(int(at.on_device * size) for at, size in plan.values()), capacity)
+        mapped = sum(int(at.on_device * size) for at, size in plan.values())
+        count = launches(mapped, capacity)
     count = max(1, min(count, elements))
     cuts = [elements * number // count for number in range(count + 1)]
     if offsets is not None and count > 1:
         if isinstance(plan, ProgramPlan):
             cuts = _cut_by_items(plan, offsets)
         else:
-            cuts = _cut_evenly(offsets, count)
+            cuts = _cut_evenly(offsets, count, int(offsets[-1]) * capacity // mapped)
     return tuple(
         Slice(begin, end, max(1, -(-(end - begin) // threads))) for begin, end in pairwise(cuts)
     )
@@ -158,14 +160,19 @@ def _cut_by_items(plan: ProgramPlan, offsets: Any) -> list[int]:
     return cuts
 
 
-def _cut_evenly(offsets: Any, count: int) -> list[int]:
-    """Return where slices of rows begin that have nearly as many items each, and the end."""
-    rows, shares = len(offsets) - 1, np.linspace(0, int(offsets[-1]), count + 1)
-    cuts = np.searchsorted(offsets, shares)
-    wide = np.flatnonzero(np.diff(offsets) > shares[1])
-    cuts[0], cuts[-1] = 0, rows
-    found: list[int] = np.unique(np.concatenate([cuts, wide, wide + 1])).tolist()
-    return found
+def _cut_evenly(offsets: Any, count: int, most: int) -> list[int]:
+    """Return where slices of rows begin that have nearly as many items each, and the end.
+
+    Only slices of a single row have more than `most` items.
+    """
+    rows, cuts = len(offsets) - 1, [0]
+    while cuts[-1] < rows:
+        begin, done = cuts[-1], int(offsets[cuts[-1]])
+        share = -(-(int(offsets[-1]) - done) // max(1, count + 1 - len(cuts)))
+        even = int(offsets[np.searchsorted(offsets, done + share)])
+        end = int(np.searchsorted(offsets, min(even, done + most), "right")) - 1
+        cuts.append(max(begin + 1, end))
+    return cuts
 
 
 def _positive(**values: int) -> None:
