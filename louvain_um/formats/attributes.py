@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
+from louvain_um.formats.file_types import suffix_of
+from louvain_um.graph.export import distinct
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, require_pandas
 
@@ -21,46 +23,79 @@ ID_COLUMNS: Final = ("vertex", "id", "node", "name", "label")
 """Columns that may hold the vertices, whatever the case; otherwise the first column does."""
 
 
-class Columns(Attributes):
-    """Columns of a pandas frame as arrays, made when they are asked for."""
+MISSING: Final = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
+"""Texts that are no value in a table, as pandas reads it."""
 
-    def __init__(self, frame: Any) -> None:
+
+class Columns(Attributes):
+    """Columns of a pandas frame, or some of its rows, as arrays, made when they are asked for."""
+
+    def __init__(self, frame: Any, rows: NDArray[np.int64] | None = None) -> None:
         self._frame = frame.copy(deep=False)
+        self._places = {name: place for place, name in enumerate(distinct(frame.columns))}
+        self._rows = rows
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        column = self._frame[name]
-        if column.dtype.kind in "iuf" and not isinstance(column.dtype, np.dtype):
-            numbers: NDArray[Any] = column.to_numpy(np.float64, na_value=np.nan)
-            return numbers
-        values: NDArray[Any] = column.to_numpy()
-        return values
+        values = of_column(self._frame.iloc[:, self._places[name]])
+        if self._rows is None:
+            return values
+        missing, real = self._rows < 0, values.dtype.kind == "f"
+        if missing.any():
+            values = (values if real else values.astype(object))[self._rows]
+            values[missing] = np.nan if real else None
+            return values
+        return values[self._rows]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._frame.columns)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._frame.columns)
+        return len(self._places)
+
+
+def of_column(column: Any) -> NDArray[Any]:
+    """Return a pandas column as numbers or truth values, else as objects, None where missing.
+
+    Categories are texts, so that they are not taken for numbers.
+    """
+    kind, missing = column.dtype.kind, column.isna().to_numpy(bool)
+    if kind == "f" or (kind in "iub" and not missing.any()):
+        types = {"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.bool_}
+        real = {"na_value": np.nan} if kind == "f" else {}
+        plain = isinstance(column.dtype, np.dtype)
+        numbers: NDArray[Any] = column.to_numpy(**({} if plain else {"dtype": types[kind], **real}))
+        return numbers
+    objects = column.astype(object).tolist()
+    values = np.fromiter(map(str, objects) if hasattr(column, "cat") else objects, object)
+    values[missing] = None
+    return values
 
 
 def of_rows(rows: Sequence[Mapping[Any, Any]]) -> dict[str, NDArray[Any]] | None:
     """Return the attributes that vertices have one by one, in their order; None without any."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return {str(name): of_list([row.get(name) for row in rows]) for name in names} or None
+    columns = (of_list([row.get(name) for row in rows]) for name in names)
+    return dict(zip(distinct(names), columns, strict=True)) or None
 
 
 def of_list(values: list[Any]) -> NDArray[Any]:
-    """Return values as an array: of numbers, NaN where missing, if all are, else of objects."""
-    missing = [value is None for value in values]
-    numbers = [np.nan if value is None else value for value in values]
-    if not all(missing) and all(
-        isinstance(value, int | float | np.number) and type(value) is not bool for value in numbers
+    """Return values as an array: of numbers if all are, NaN where missing, else of objects.
+
+    Whole numbers that would become floats are objects, too, None where missing.
+    """
+    values = [None if isinstance(each, float) and np.isnan(each) else each for each in values]
+    there = [value for value in values if value is not None]
+    if there and all(
+        isinstance(value, int | float | np.number) and type(value) is not bool for value in there
     ):
-        array = np.array(numbers)
-        if array.dtype.kind in "iuf":
+        whole = all(isinstance(value, int | np.integer) for value in there)
+        array = np.array([np.nan if value is None else value for value in values])
+        if array.dtype.kind in ("iu" if whole else "iuf"):
             return array
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+    return np.fromiter(values, object)
 
 
 def attributed(graph: Graph, attributes: Attributes | None, notes: Iterable[str] = ()) -> Graph:
@@ -104,7 +139,7 @@ def attributes_of(
         notes.append(f"{count(missing, 'vertex has', 'vertices have')} no row")
     row_of = np.full(n_vertices, -1, np.int64)
     row_of[places[matched]] = np.flatnonzero(matched)
-    return Columns(frame.reset_index(drop=True).reindex(row_of)), notes
+    return Columns(frame, row_of), notes
 
 
 def _indexed(nodes: Any) -> tuple[Any, str]:
@@ -114,22 +149,30 @@ def _indexed(nodes: Any) -> tuple[Any, str]:
         return nodes.obs, "obs_names"
     elif hasattr(nodes, "is_multigraph"):  # of networkx
         index = pandas.Index([str(vertex) for vertex in nodes])
-        return pandas.DataFrame([row for _, row in nodes.nodes(data=True)], index), "the graph"
+        rows = of_rows([row for _, row in nodes.nodes(data=True)])
+        return pandas.DataFrame(rows, index), "the graph"
     elif hasattr(nodes, "get_vertex_dataframe"):  # of igraph
-        nodes = nodes.get_vertex_dataframe()
-        unique = [key for key in ("label", "name") if key in nodes and nodes[key].is_unique]
-        return (nodes.set_index(unique[0]) if unique else nodes), "the graph"
+        columns = {name: of_list(nodes.vs[name]) for name in nodes.vs.attributes()}
+        key = next((name for name in columns if name.lower() == "name"), None)
+        index = range(nodes.vcount()) if key is None else columns.pop(key)
+        return pandas.DataFrame(columns, index), "the graph"
     elif hasattr(nodes, "to_pandas"):  # of Arrow or Polars
-        nodes = nodes.to_pandas()
+        from_arrow = type(nodes).__module__.startswith(("pyarrow", "polars"))
+        nodes = nodes.to_pandas(**({"integer_object_nulls": True} if from_arrow else {}))
     if not isinstance(nodes, pandas.DataFrame) or not len(nodes.columns):
         raise GraphError("attributes of vertices are a table with one row for each vertex")
-    by_name = {str(title).lower(): title for title in reversed(list(nodes.columns))}
-    key = next((by_name[name] for name in ID_COLUMNS if name in by_name), None)
+    key = _id_column(nodes.columns)
     numbers = pandas.api.types.is_numeric_dtype(nodes.index) or nodes.index.nlevels > 1
     if key is None and not numbers:
         return nodes, "the index"
     key = nodes.columns[0] if key is None else key
     return nodes.set_index(key), f"column {key!r}"
+
+
+def _id_column(titles: Iterable[Any]) -> Any:
+    """Return the title of the column that names vertices by the rule of `ID_COLUMNS`, if any."""
+    by_name = {str(title).lower(): title for title in reversed(list(titles))}
+    return next((by_name[name] for name in ID_COLUMNS if name in by_name), None)
 
 
 def table_of(nodes: Any) -> Any:
@@ -138,12 +181,17 @@ def table_of(nodes: Any) -> Any:
         return nodes
     pandas, path = require_pandas(), Path(nodes)
     try:
-        if path.suffix == ".parquet":
+        suffix = suffix_of(str(path))
+        if suffix == ".parquet":
             return read_parquet(path)
-        separator = "\t" if path.suffixes[:1] == [".tsv"] else ","
+        separator = "\t" if suffix == ".tsv" else ","
         titles = pandas.read_csv(path, sep=separator, nrows=0).columns
-        wanted = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
-        return pandas.read_csv(path, sep=separator, dtype=dict.fromkeys(wanted, str))
+        texts = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
+        ids = _id_column(texts) or texts[0]
+        return pandas.read_csv(
+            path, sep=separator, dtype=dict.fromkeys(texts, str), dtype_backend="numpy_nullable",
+            keep_default_na=False, na_values=dict.fromkeys(titles.drop(ids), MISSING),
+        )  # fmt: skip
     except LouvainUmError:
         raise
     except Exception as error:  # of many types
@@ -159,4 +207,4 @@ def read_parquet(path: str | Path) -> Any:
 
     with open(path, "rb") as file:
         check_unpacked(parquet.ParquetFile(file).metadata, file, path)
-        return require_pandas().read_parquet(file)
+        return require_pandas().read_parquet(file, dtype_backend="numpy_nullable")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -48,11 +50,13 @@ def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
     igraph = _library("igraph")
     u, v, w = all_edges(graph)
     found = igraph.Graph(n=graph.n_vertices, edges=np.stack((u, v), axis=1).tolist())
-    if graph.names is not None:
+    named = [] if graph.names is None else ["name"]
+    if named:
         found.vs["name"] = vertex_names(graph)
     if w is not None:
         found.es["weight"] = w.tolist()
-    for name, values in _checked(graph, attributes).items():
+    columns = _checked(graph, attributes)
+    for name, values in zip(distinct(columns, named), columns.values(), strict=True):
         found.vs[name] = values
     return found
 
@@ -91,14 +95,29 @@ def vertex_names(graph: GraphData) -> list[Any]:
 
 
 def _checked(graph: GraphData, attributes: Attributes) -> dict[str, list[Any]]:
-    """Return the values of attributes as lists, one value per vertex."""
+    """Return the values of attributes as lists, one value per vertex, None where missing."""
     for name, values in attributes.items():
         if np.shape(values) != (graph.n_vertices,):
             raise GraphError(
                 f"attribute {name!r} has shape {np.shape(values)}; pass one value for each of the "
                 f"{graph.n_vertices} vertices"
             )
-    return {name: np.asarray(values).tolist() for name, values in attributes.items()}
+    lists = {name: np.asarray(values).tolist() for name, values in attributes.items()}
+    return {name: [*map(_or_none, values)] for name, values in lists.items()}
+
+
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def distinct(names: Iterable[Any], taken: Iterable[str] = ()) -> list[str]:
+    """Return names as texts, such as a, a_2, a_3, that differ, also from those that are taken."""
+    found, chosen = set(taken), list[str]()
+    for name in map(str, names):
+        others = chain([name], (f"{name}_{number}" for number in count(2)))
+        chosen.append(next(other for other in others if other not in found))
+        found.add(chosen[-1])
+    return chosen
 
 
 def _library(name: str) -> Any:

@@ -328,8 +328,8 @@ class Graph:
         Returns
         -------
         igraph.Graph
-            The attribute ``name`` holds names and ``weight`` weights, if there are any. `as_graph`
-            turns it back.
+            The attribute ``name`` holds names and ``weight`` weights, if there are any; another
+            attribute ``name`` becomes ``name_2``. `as_graph` turns it back.
 
         Raises
         ------

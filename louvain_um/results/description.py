@@ -163,7 +163,7 @@ def describe(found: Result, nodes: Any) -> Description:
     for title, array in attributes.items():
         column = require_pandas().Series(array)
         there = column.notna().to_numpy()
-        values, of = column[there], found.labels[there].astype(np.int64)
+        values, of = column[there].infer_objects(), found.labels[there].astype(np.int64)
         if values.empty:
             continue
         kind = _kind(values)

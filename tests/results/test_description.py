@@ -246,6 +246,93 @@ def test_values_of_every_kind_become_columns():
     for name, values in columns.items():
         nx.set_node_attributes(graph, dict(enumerate(values)), name)
     found = lu.as_graph(graph).attributes
-    assert [found[name].dtype.kind for name in "abc"] == ["f", "O", "f"]
+    assert [found[name].dtype.kind for name in "abc"] == ["f", "O", "O"]
     assert found["b"].tolist() == [True, False, True, None]
+    nx.set_node_attributes(graph, {0: [1, 2], 1: [3, 4], 2: [5, 6], 3: [7, 8]}, "place")
+    assert lu.as_graph(graph).attributes["place"].tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
     assert lu.as_graph(nx.path_graph(3)).attributes is None
+
+
+LARGE = 2**53 + 1
+"""A whole number that is not a float."""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "2024.tsv", "TSV", "tsv.gz", "PARQUET"])
+def test_tables_keep_ids_and_whole_numbers_as_they_are(suffix, tmp_path):
+    names = ["NA", "None", "007", "z"]
+    frame = pd.DataFrame({"id": names[:3], "n": pd.array([LARGE, None, 34], "Int64")})
+    path = tmp_path / f"people.{suffix}"
+    if suffix == "PARQUET":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep="," if suffix == "csv" else "\t", index=False)
+    edges = (["NA", "None", "007"], ["None", "007", "z"])
+    with pytest.warns(lu.GraphWarning, match="1 vertex has no row"):
+        graph = lu.as_graph(edges, nodes=path)
+    given = dict(zip(graph.names.tolist(), graph.attributes["n"].tolist(), strict=True))
+    assert given == {"NA": LARGE, "None": None, "007": 34, "z": None}
+    nodes = graph.to_networkx().nodes
+    assert dict(nodes(data=True)) == {"NA": {"n": LARGE}, "007": {"n": 34}, "None": {}, "z": {}}
+    assert type(nodes["007"]["n"]) is int
+    assert dict(lu.as_graph(graph.to_networkx()).to_networkx().nodes(data=True)) == dict(
+        nodes(data=True)
+    )
+
+
+def test_missing_rows_are_missing_values_of_every_type():
+    moments = pd.to_datetime(["2024-01-01", None])
+    frame = pd.DataFrame({"f": [0.5, np.nan], "m": moments, "b": [True, False], 1: [1, 2]})
+    frame["1"] = pd.array([None, LARGE], "UInt64")
+    with pytest.warns(lu.GraphWarning, match="1 vertex has no row"):
+        graph = lu.as_graph(([0, 1], [1, 2]), nodes=frame.assign(id=["0", "2"]))
+    found = {name: values.tolist() for name, values in graph.attributes.items()}
+    assert np.isnan(found.pop("f")[1:]).all()
+    assert found == {
+        "m": [moments[0], None, None], "b": [True, None, False], "1": [1, None, 2],
+        "1_2": [None, None, LARGE],
+    }  # fmt: skip
+
+
+def test_categories_of_numbers_are_no_numbers_and_whole_numbers_with_gaps_are(found):
+    ages = pd.array(found.labels.astype(int) * 10 + np.arange(200) % 5, "Int64")
+    ages[0] = None
+    frame = table(found, group=pd.Categorical(found.labels % 2), age=ages)
+    described = found.describe(frame)
+    assert {each.value for each in described.findings if each.column == "group"} == {"0", "1"}
+    assert {each.value for each in described.findings if each.column == "age"} == {"high", "low"}
+
+
+def test_an_attribute_called_name_does_not_rename_vertices_of_igraph():
+    pytest.importorskip("igraph")
+    people = pd.DataFrame({"id": ["a", "b", "c"], "name": ["Ann", "Bo", "Ann"], "x": [1, 2, None]})
+    graph = lu.as_graph((["a", "b"], ["b", "c"]), nodes=people)
+    made = graph.to_igraph()
+    assert made.vs["name"] == ["a", "b", "c"]
+    assert made.vs["name_2"] == ["Ann", "Bo", "Ann"]
+    assert made.vs["x"] == [1, 2, None]
+    assert lu.as_graph(made).names.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_igraph_describes_by_name_or_number_and_never_by_label(named):
+    igraph = pytest.importorskip("igraph")
+    source = igraph.Graph([(0, 1), (1, 2)])
+    source.vs["label"], source.vs["x"] = ["2", "1", "0"], [5, None, LARGE]
+    if named:
+        source.vs["Name"] = ["c", "b", "a"]
+    graph = lu.as_graph(source)
+    plain = lu.as_graph(graph.to_scipy()) if not named else lu.as_graph((["c", "b"], ["b", "a"]))
+    again = lu.as_graph(plain, nodes=source)
+    assert again.attributes["x"].tolist() == ([LARGE, None, 5] if named else [5, None, LARGE])
+
+
+def test_a_quiet_command_prints_the_description_that_was_asked_for(tmp_path):
+    from typer.testing import CliRunner
+
+    from louvain_um.cli import app
+
+    nx.write_edgelist(nx.barbell_graph(12, 0), tmp_path / "g.txt", data=False)
+    words = ["detect", f"{tmp_path}/g.txt", "--device", "cpu", "--quiet", "--force"]
+    words += ["-o", f"{tmp_path}/labels.csv"]
+    assert CliRunner().invoke(app, words).stdout == ""
+    assert "11, 0, 1" in CliRunner().invoke(app, [*words, "--describe"]).stdout

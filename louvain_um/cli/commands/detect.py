@@ -207,7 +207,9 @@ def detect(
         raise OptionError(remedy="--nodes and --describe are for detection without --cluster")
     if describe:
         name = "--describe" if nodes is None else "--nodes"
-        parquet = nodes is not None and nodes.suffix.lower() == ".parquet"
+        from louvain_um.formats.file_types import suffix_of
+
+        parquet = nodes is not None and suffix_of(str(nodes)) == ".parquet"
         require_packages(name, "pandas", *(("pyarrow",) if parquet else ()))
         from louvain_um.formats.attributes import table_of
 
@@ -292,7 +294,7 @@ def detect(
         common.print_json(summary(result, seconds, options.seed, notes) | more)
     elif not quiet:
         show(result, graph, output, compiling, described, top=top, verbose=verbose)
-    elif output is None:
+    elif output is None or described is not None:
         show_result(result, compiling, top, described)
     if tested is not None and not json:
         echo("")
