@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,6 +27,10 @@ PARTS: Final = ("data", "indices", "indptr")
 
 ATTRIBUTE: Final = "attribute "
 """What the name of an array begins with that holds an attribute; then comes its number."""
+
+
+NO_SPACE: Final = 3
+"""Exit code of the other process if it could not write what it read."""
 
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
@@ -56,6 +60,16 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
     with TemporaryFile() as out:
         code = run([os.path.abspath(file.name), key, str(min(most, free))], out)
         out.seek(0)
+        if code == NO_SPACE:
+            raise file.error(
+                f"what is read of it does not fit in the temporary folder {gettempdir()}; free "
+                "space there, or name another folder in TMPDIR"
+            )
+        if code == -9:
+            raise file.error(
+                "the process that read it was killed, as the system does when memory runs out; "
+                "use a machine with more memory"
+            )
         if code:
             raise ValueError(f"HDF5's library ended with code {code}")
         with np.load(out) as found:
@@ -109,7 +123,7 @@ def main() -> None:
     """Write what is asked for of a file to the standard output."""
     end_with_parent()
     name, key, most = sys.argv[1:]
-    out = os.fdopen(os.dup(1), "wb")
+    descriptor = os.dup(1)
     os.dup2(2, 1)  # libraries may print
     arrays: dict[str, Any] = {}
     try:
@@ -117,14 +131,25 @@ def main() -> None:
     except Exception as error:  # libraries raise several types for damaged files
         about = {"error": str(error) or type(error).__name__}
         arrays.clear()
-    np.savez(out, about=np.frombuffer(json.dumps(about, default=str).encode(), np.uint8), **arrays)
+    text = np.frombuffer(json.dumps(about, default=_plain).encode(), np.uint8)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            np.savez(out, about=text, **arrays)
+    except OSError:
+        sys.exit(NO_SPACE)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON has no type for as another: a number of NumPy, or text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def content(name: str, key: str, most: int, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return names and keys of the cells; add the arrays of the neighbours under a key."""
     import anndata
     import h5py
-    import pandas
+
+    from louvain_um.formats.attributes import Columns
 
     unpacked = 0
 
@@ -144,14 +169,11 @@ def content(name: str, key: str, most: int, arrays: dict[str, Any]) -> dict[str,
         return {"unpacked": unpacked}
     data = anndata.read_h5ad(name)
     about = {"names": data.obs_names.tolist(), "keys": list(data.obsp), "attributes": {}}
-    for place, name in enumerate(data.obs):
-        column = data.obs[name]
-        about["attributes"][str(name)] = values = list[Any]()
-        if column.dtype.kind in "iufb":
-            missing = {} if isinstance(column.dtype, np.dtype) else {"na_value": np.nan}
-            arrays[f"{ATTRIBUTE}{place}"] = column.to_numpy(**missing)
-        else:
-            values += (None if value is pandas.NA else value for value in column.tolist())
+    for place, (name, values) in enumerate(Columns(data.obs).items()):
+        plain = values.dtype.kind in "iufb"
+        about["attributes"][name] = [] if plain else values.tolist()
+        if plain:
+            arrays[f"{ATTRIBUTE}{place}"] = values
     if key not in data.obsp:
         return about
     matrix = data.obsp[key]

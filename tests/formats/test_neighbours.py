@@ -1,5 +1,7 @@
 """Cells of an AnnData and their neighbours: read as graphs, given their communities."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -7,6 +9,7 @@ from scipy.sparse import csr_array
 import louvain_um as lu
 from louvain_um.errors import GraphError
 from louvain_um.formats import as_graph, read_graph
+from louvain_um.formats import cells as reader
 
 anndata = pytest.importorskip("anndata")
 
@@ -42,13 +45,31 @@ def test_attributes_of_cells_are_the_same_from_a_file(tmp_path):
     found = cells(csr_array(np.ones((3, 3))))
     found.obs["size"], found.obs["share"], found.obs["known"] = [1, 2, 3], [0.5, np.nan, 1], True
     found.obs["kind"] = pd.Categorical(["a", None, "b"])
-    found.obs["count"] = pd.array([1, None, 3], "Int64")
+    found.obs["count"] = pd.array([1, None, 2**53 + 1], "Int64")
+    found.obs["sure"] = pd.array([True, None, False], "boolean")
+    found.obs["group"] = pd.Categorical([2, 1, 2])
     found.write_h5ad(tmp_path / "cells.h5ad")
     read, made = read_graph(tmp_path / "cells.h5ad").attributes, as_graph(found).attributes
-    assert list(read) == list(made) == ["size", "share", "known", "kind", "count"]
+    assert list(read) == list(made) == ["size", "share", "known", "kind", "count", "sure", "group"]
+    assert made["count"].tolist() == [1, None, 2**53 + 1]
+    assert (made["sure"].tolist(), made["group"].tolist()) == ([True, None, False], [*"212"])
     for name, values in made.items():
         assert read[name].dtype == values.dtype
         pd.testing.assert_series_equal(pd.Series(read[name]), pd.Series(values))
+
+
+@pytest.mark.parametrize(
+    ("code", "message"), [(None, "does not fit in the temporary folder"), (-9, "memory runs out")]
+)
+def test_failures_of_the_reading_process_are_not_the_files(tmp_path, monkeypatch, code, message):
+    cells(csr_array(np.ones((3, 3)))).write_h5ad(tmp_path / "cells.h5ad")
+    if code is None:
+        monkeypatch.setattr(reader, "TemporaryFile", partial(open, "/dev/full", "r+b", 0))
+    else:
+        monkeypatch.setattr(reader, "run", lambda *_: code)
+    with pytest.raises(lu.GraphError, match=message) as caught:
+        read_graph(tmp_path / "cells.h5ad")
+    assert "valid" not in str(caught.value)
 
 
 def test_hostile_files_of_cells_are_refused(tmp_path):
