@@ -32,7 +32,6 @@ from numba.extending import intrinsic
 
 from louvain_um.core import headroom, private_files
 from louvain_um.core.interrupts import held, pending
-from louvain_um.core.interrupts import uninterrupted as uninterrupted
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Event, Observer
 

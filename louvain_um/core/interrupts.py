@@ -62,8 +62,9 @@ def uninterrupted() -> Iterator[None]:
                     signal.signal(number, _noting(caught, handler))
             yield
     finally:
-        if caught:
-            caught[0]()
+        with ExitStack() as handled:  # all of them, also if one raises
+            for handle in reversed(caught):
+                handled.callback(handle)
 
 
 def _noting(caught: list[Callable[[], object]], handler: Handler) -> Handler:
