@@ -30,6 +30,10 @@ class Source(IntEnum):
     UVM = 7
 
 
+NAME_NO_GPU = (Source.TRACER, Source.NVML, Source.ENGINE, Source.UVM)
+"""Sources whose events say nothing of which GPU they concern."""
+
+
 class Kind(IntEnum):
     """What happened; 1 to 8 are CUPTI's unified-memory counters.
 
@@ -86,7 +90,7 @@ FIRST_BIN_NS = 1_000_000
 #: in a group, accesses, 1 for a copy; `rows` is how many of the source's rows one row stands for,
 #: more than 1 only where a long session was merged, and so the number of fault groups. `device` is
 #: the number of the GPU that ran, faulted, sent or received bytes, of two the one that received;
-#: the first in use if the source names none.
+#: the first in use, or 0, if the source names none.
 COLUMNS: dict[str, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
     "duration": np.dtype(np.int64),
@@ -160,8 +164,9 @@ class EventTable:
 
     @property
     def devices(self) -> list[int]:
-        """Numbers of the GPUs that events concern, in order."""
-        return [int(number) for number in distinct(self["device"])]
+        """Numbers of the GPUs that events concern, in order, by sources that name them."""
+        named = ~np.isin(self["source"], NAME_NO_GPU)
+        return [int(number) for number in distinct(self["device"][named])]
 
     def where(self, kind: Kind | None = None, cause: Cause | None = None) -> NDArray[np.bool_]:
         """Return which rows are of a kind, a cause, or both."""

@@ -105,27 +105,27 @@ def _of_whole(analysis: SessionAnalysis) -> Verdict:
 def _of_process(analysis: SessionAnalysis) -> Verdict:
     """Blame what took most of the run: moving pages, reading in place, or neither."""
     session = analysis.session
-    seconds = _held_back(analysis).seconds
+    held = _held_back(analysis)
+    seconds = held.seconds
     in_place = _in_place_cost(analysis)
     if not is_available(session, "memory"):
         limits = in_place.seconds > LIMITING * seconds
         return _in_place(analysis, in_place) if limits else _by_time(analysis)
     traffic = _traffic(analysis)
-    moving, how = _moving_seconds(analysis, traffic)
+    moving = _moving(analysis, traffic)
     again = bool(traffic.bytes_out) and traffic.refetched > REFETCHED * traffic.bytes_in
-    if in_place.seconds > max(moving, LIMITING * seconds):
+    if in_place.seconds > max(moving.seconds, LIMITING * seconds):
         return _in_place(analysis, in_place)
-    if moving > LIMITING * seconds and analysis.total(Kind.DTOD) > traffic.bytes_in:
-        return _between(analysis, moving / seconds, how)
-    if again and moving > AVOIDABLE * seconds:
-        return _moved_again(analysis, traffic)
+    if moving.share > LIMITING and analysis.total(Kind.DTOD) > traffic.bytes_in:
+        return _between(analysis, moving)
+    if again and moving.share > AVOIDABLE:
+        return _moved_again(analysis, traffic, moving)
     fresh = _first_touched(analysis)
-    if moving > LIMITING * seconds and (
-        fresh.share > 1 / 2 or not traffic.bytes_in + traffic.bytes_out
-    ):
-        return _faulted(analysis, moving / seconds, how, fresh)
-    if moving > LIMITING * seconds:
-        return _paged(analysis, traffic, moving / seconds, how)
+    by_faults = fresh.share > 1 / 2 and moving.whole == held
+    if moving.share > LIMITING and (by_faults or not traffic.bytes_in + traffic.bytes_out):
+        return _faulted(analysis, moving, fresh)
+    if moving.share > LIMITING:
+        return _paged(analysis, traffic, moving)
     conclusion = _by_time(analysis)
     moved = traffic.bytes_in + traffic.bytes_out
     if not moved and "bytes_to_device" in analysis.not_recorded:
@@ -135,9 +135,8 @@ def _of_process(analysis: SessionAnalysis) -> Verdict:
             grounds=conclusion.grounds,
         )
     still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
-    if moving > AVOIDABLE * seconds:
-        share = format_value(moving / seconds, "share")
-        still += f"; faults and moving took {share} of {_held_back(analysis).name}"
+    if moving.share > AVOIDABLE:
+        still += f"; faults and moving took {moving.part}"
     return Verdict(
         finding=f"Memory did not hold the run back ({still}): {_lower(conclusion.finding)}",
         remedy=conclusion.remedy,
@@ -157,6 +156,11 @@ def _held_back(analysis: SessionAnalysis) -> _Whole:
     kernels = int(analysis.events["duration"][analysis.rows_of(Kind.KERNEL)].sum()) / 1e9
     if kernels and "launches" in analysis.session.metadata.get("about_sources", {}):
         return _Whole(kernels, "the time of its kernels")
+    return _run(analysis)
+
+
+def _run(analysis: SessionAnalysis) -> _Whole:
+    """Return the seconds of the run."""
     return _Whole(max(analysis.session.seconds, 1e-9), "the run")
 
 
@@ -307,13 +311,10 @@ def _traffic(analysis: SessionAnalysis) -> _Traffic:
     return _Traffic(bytes_in=bytes_in, bytes_out=left, refetched=again, grounds=how, groups=shares)
 
 
-def _moved_again(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
+def _moved_again(analysis: SessionAnalysis, traffic: _Traffic, moving: _Moving) -> Verdict:
     """Blame what made the same bytes migrate repeatedly: eviction, budget, or the host."""
     session = analysis.session
     most, part = traffic.groups[0]
-    seconds, how = _moving_seconds(analysis, traffic)
-    whole = _held_back(analysis)
-    share = min(seconds / whole.seconds, 1.0)
     paying = frozenset(name for name, share in traffic.groups if share > LIMITING) - {OTHER}
     evicted = analysis.total(Kind.DTOH, "bytes", Cause.EVICTION) + analysis.total(Kind.EVICTION)
     requested = analysis.total(Kind.DTOH, "bytes", Cause.USER) > traffic.bytes_out / 2
@@ -348,13 +349,13 @@ def _moved_again(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
     return Verdict(
         finding=f"{cause} held the run back: {again} of the {moved} "
         f"moved to the device had been there before, mostly {mostly}; moving pages took about "
-        f"{format_value(share, 'share')} of {whole.name}.",
+        f"{moving.part}.",
         remedy=remedy,
-        grounds=f"bytes {evidence(session, 'memory')}; {traffic.grounds}; {how}",
+        grounds=f"bytes {evidence(session, 'memory')}; {traffic.grounds}; {moving.how}",
     )
 
 
-def _between(analysis: SessionAnalysis, share: float, how: str) -> Verdict:
+def _between(analysis: SessionAnalysis, moving: _Moving) -> Verdict:
     """Blame GPUs that took pages from each other."""
     rows = analysis.rows_of(Kind.DTOD)
     gpus = np.unique(analysis.events["device"][rows]).tolist()
@@ -362,11 +363,10 @@ def _between(analysis: SessionAnalysis, share: float, how: str) -> Verdict:
     array = _largest(analysis, Kind.DTOD)
     return Verdict(
         finding=f"{who} took {format_value(analysis.total(Kind.DTOD), 'bytes')} from each other, "
-        f"mostly {array}; moving pages took about {format_value(min(share, 1.0), 'share')} of "
-        f"{_held_back(analysis).name}.",
+        f"mostly {array}; moving pages took about {moving.part}.",
         remedy=f"Keep {array} on one GPU: make that its preferred location and give the other GPUs "
         "access; if the array is mostly read, advise read_mostly instead.",
-        grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
+        grounds=f"bytes {evidence(analysis.session, 'memory')}; {moving.how}",
     )
 
 
@@ -377,7 +377,7 @@ def _largest(analysis: SessionAnalysis, kind: Kind = Kind.HTOD) -> str:
     return analysis.arrays[at].name if at < len(analysis.arrays) else "arrays without a name"
 
 
-def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str) -> Verdict:
+def _paged(analysis: SessionAnalysis, traffic: _Traffic, moving: _Moving) -> Verdict:
     """Blame migration: bytes moved once, on demand or ahead of use."""
     requested = analysis.total(Kind.HTOD, "bytes", Cause.USER)
     most, part = traffic.groups[0]
@@ -397,19 +397,18 @@ def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str)
     elif by_fault:
         remedy = "Try --memory auto: it copies what fits once and reads the rest over the bus."
     return Verdict(
-        finding=f"Moving {moved} to the device{back}, {way}, took about "
-        f"{format_value(min(share, 1.0), 'share')} of {_held_back(analysis).name}{mostly}.",
+        finding=f"Moving {moved} to the device{back}, {way}, took about {moving.part}{mostly}.",
         remedy=remedy,
-        grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
+        grounds=f"bytes {evidence(analysis.session, 'memory')}; {moving.how}",
     )
 
 
-def _faulted(analysis: SessionAnalysis, share: float, how: str, fresh: _FirstTouched) -> Verdict:
+def _faulted(analysis: SessionAnalysis, moving: _Moving, fresh: _FirstTouched) -> Verdict:
     """Blame page faults after which no page moved, or that fresh memory took."""
     groups = analysis.total(Kind.GPU_FAULT_GROUP, "rows")
     moved = "migrations were not recorded"
     if "bytes_to_device" not in analysis.not_recorded:
-        moved = "no page moved"
+        moved = "no page moved to the device"
         if analysis.total(Kind.HTOD):
             first = format_value(fresh.share, "share")
             moved = f"{first} of their time for the first touches of memory, mostly {fresh.array}"
@@ -418,9 +417,9 @@ def _faulted(analysis: SessionAnalysis, share: float, how: str, fresh: _FirstTou
         remedy = "Advise these arrays to be accessed by the GPU, or prefetch them."
     return Verdict(
         finding=f"GPU page faults ({count(groups, 'group', 'groups')}; {moved}) took about "
-        f"{format_value(min(share, 1.0), 'share')} of {_held_back(analysis).name}.",
+        f"{moving.part}.",
         remedy=remedy,
-        grounds=f"faults {evidence(analysis.session, 'memory')}; {how}",
+        grounds=f"faults {evidence(analysis.session, 'memory')}; {moving.how}",
     )
 
 
@@ -472,22 +471,48 @@ def _by_time(analysis: SessionAnalysis) -> Verdict:
     return Verdict(finding=finding, remedy=remedy, grounds=grounds)
 
 
-def _moving_seconds(analysis: SessionAnalysis, traffic: _Traffic) -> tuple[float, str]:
-    """Return the seconds of migration, and on what grounds."""
-    terms = analysis.session.metadata.get("terms")
+class _Moving(NamedTuple):
+    """Seconds of migration, those that it may have held back, and on what grounds."""
+
+    seconds: float
+    whole: _Whole
+    how: str
+
+    @property
+    def share(self) -> float:
+        """Share of what it may have held back."""
+        return self.seconds / self.whole.seconds
+
+    @property
+    def part(self) -> str:
+        """The share, and of what it is."""
+        return f"{format_value(min(self.share, 1.0), 'share')} of {self.whole.name}"
+
+
+def _moving(analysis: SessionAnalysis, traffic: _Traffic) -> _Moving:
+    """Return the cost of migration; what kernels did not wait for is compared with the run."""
+    terms, whole = analysis.session.metadata.get("terms"), _held_back(analysis)
     if terms:
-        return sum(terms.get(name, 0.0) for name in PAGING), "costs modelled"
-    spent = {
-        kind: int(analysis.events["duration"][analysis.rows_of(kind)].sum()) / 1e9
-        for kind in (Kind.GPU_FAULT_GROUP, Kind.HTOD, Kind.DTOH, Kind.DTOD)
-    }
-    faults = spent.pop(Kind.GPU_FAULT_GROUP)
-    known = max(faults, sum(spent.values()))
-    if known:
-        return known, "migration time measured where copies and faults have durations"
+        return _Moving(sum(terms.get(name, 0.0) for name in PAGING), whole, "costs modelled")
+    run, events = _run(analysis), analysis.events
+    moved = np.isin(events["kind"], (Kind.HTOD, Kind.DTOH, Kind.DTOD))
+    apart = moved & (events["cause"] == Cause.USER)
+    apart |= events.where(Kind.DTOH, Cause.COHERENCE)  # the host took them back
+    if whole == run:
+        apart[:] = False
+    faults, waited, others = (
+        int(events["duration"][rows].sum()) / 1e9
+        for rows in (events.where(Kind.GPU_FAULT_GROUP), moved & ~apart, apart)
+    )
+    if faults or waited or others:
+        how = "migration time measured where copies and faults have durations"
+        found = (_Moving(max(faults, waited), whole, how), _Moving(others, run, how))
+        return max(found, key=lambda each: each.share)
     machine, name = _machine(analysis.session)
-    moved = traffic.bytes_in / machine.migrate_to_device + traffic.bytes_out / machine.evict_to_host
-    return moved, f"migration time modelled by the rates of {name}"
+    seconds = (
+        traffic.bytes_in / machine.migrate_to_device + traffic.bytes_out / machine.evict_to_host
+    )
+    return _Moving(seconds, whole, f"migration time modelled by the rates of {name}")
 
 
 def _list(groups: frozenset[str]) -> str:

@@ -249,7 +249,8 @@ def test_what_has_no_table_was_not_recorded(tmp_path):
     faults = database(tmp_path / "b.sqlite", SCHEMA, FAULTS, rows=[kernel, fault])
     session = import_nsys(faults)
     assert session.summary()["bytes_to_device"] == 0
-    assert "GPU page faults (1 group; no page moved)" in str(verdict(SessionAnalysis(session)))
+    found = str(verdict(SessionAnalysis(session)))
+    assert "GPU page faults (1 group; no page moved to the device)" in found
 
 
 def test_causes_of_no_name_have_a_row(tmp_path):

@@ -107,6 +107,18 @@ def test_a_foreign_import_without_arrays_gets_no_policies():
     assert "--memory" not in found.remedy
 
 
+@pytest.mark.parametrize("cause", [Cause.USER, Cause.COHERENCE])
+def test_what_kernels_did_not_wait_for_is_compared_with_the_run(cause):
+    # Of a second, kernels take 10 ms, and moving pages to the device 300 ms.
+    columns = {"kind": [Kind.KERNEL, Kind.HTOD], "time": [0, 20 * MS], "bytes": [0, 64 * MIB],
+               "duration": [10 * MS, 300 * MS], "cause": [0, cause],
+               "source": [Source.CUPTI] * 2}  # fmt: skip
+    about = {"seconds": 1.0, "sources": {"cupti": "measured"}, "about_sources": {"launches": {}}}
+    found = verdict(SessionAnalysis(Session(metadata=about, events=EventTable(columns)))).finding
+    share = "30 % of the run" if cause == Cause.USER else "100 % of the time of its kernels"
+    assert share in found.replace("30.0", "30").replace("100.0", "100")
+
+
 def test_what_overlapped_with_computing_is_not_blamed():
     data = Array(name="data", group="mine", nbytes=4 * MIB)
     scan = Launch(touches=Touches.runs(0, 0, data.pages), compute_seconds=1.0)
