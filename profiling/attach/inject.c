@@ -33,7 +33,7 @@ typedef uint32_t u32;
 
 /* What `records.py` reads: kinds of records, and of memory. */
 enum { PROCESS = 1, STACK, ALLOC, FREE, COPY, SET, ADVISE, PREFETCH, NAME, LAUNCH, COUNTER, KERNEL, NOTE, REFUSED,
-       PLACED, STREAM, END, COUNTED, TRACED, COUNTS, MORE = 255 };
+       PLACED, STREAM, END, COUNTED, TRACED, COUNTS, TAKEN, MORE = 255 };
 enum { MANAGED, DEVICE, PINNED, POOL };
 
 typedef struct { uint16_t kind, more; u32 thread; u64 time, a, b, c; u32 d, e, f, g; u64 h; } slot;
@@ -698,9 +698,16 @@ static void take_decision(void *stream) {
   struct pollfd ready = {decision_socket.number, POLLIN, 0};
   if (poll(&ready, 1, most_wait) <= 0) return;
   pthread_mutex_lock(&lock);
-  int taken = awaited && is_ours(decision_socket) && transfer(decision_socket.number, &answer, 4, 0);
-  if (taken) version++, awaited = 0;
-  else if (awaited) end_decisions();
+  if (!awaited || poll(&ready, 1, 0) <= 0) { /* another thread took the answer */
+    pthread_mutex_unlock(&lock);
+    return;
+  }
+  int taken = is_ours(decision_socket) && transfer(decision_socket.number, &answer, 4, 0);
+  if (taken) {
+    version++, awaited = 0;
+    slot head = {.kind = TAKEN, .d = version};
+    append(head, NULL, 0);
+  } else end_decisions();
   u64 room = taken ? alive_room : 0;
   pthread_mutex_unlock(&lock);
   for (u64 i = 0; i < room; i++) {

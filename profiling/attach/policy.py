@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from louvain_um.core.atomic_files import replacing
-from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
+from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Budget
 from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.layout import share_of
@@ -36,7 +36,7 @@ from louvain_um.profiling.attach.tracing import MOST_IMAGE, Tracing
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import event_arrays
 from louvain_um.profiling.session.events import Kind as EventKind
-from louvain_um.profiling.simulator import Launch, Trace
+from louvain_um.profiling.simulator import HostTouches, Launch, Trace
 from louvain_um.profiling.simulator.simulate import SAMPLE, seconds_within
 from louvain_um.profiling.simulator.trace import Step
 
@@ -96,6 +96,9 @@ class Advice:
     launches: list[int] = field(default_factory=list)
     """How many launches each decision was made from."""
 
+    answered: dict[str, list[bool]] = field(default_factory=dict)
+    """Whether the answers to each process had a decision, by the name of its records."""
+
     reason: str = "it ended before a policy was decided; give its session to the next run as --from"
     """Why nothing was decided."""
 
@@ -108,7 +111,10 @@ class Advice:
         """Decide from what a program that runs has recorded, if that suffices."""
         with self.lock:
             if not self.ended:
+                before = len(self.launches)
                 self._decide(recorded)
+                made = len(self.launches) > before
+                self.answered.setdefault(recorded.name, []).append(made)
 
     def end(self) -> None:
         """Wait for a decision that is being made; make no other."""
@@ -132,13 +138,14 @@ class Advice:
         )
         self.launches.append(count)
 
-    def notes(self, *, placed: bool) -> tuple[str, ...]:
-        """Return what the session says of decisions in the run; `placed` if one was followed."""
+    def notes(self, recorded: Path, taken: int) -> tuple[str, ...]:
+        """Return what the session says of decisions in the run; its process took some answers."""
         if self.machine is None:
             return ()
         if not self.launches:
             return (f"nothing was placed in this run: {self.reason}",)
-        late = "" if placed else "; the program ended before it could be followed"
+        missed = any(self.answered.get(recorded.name, ())[taken:])
+        late = "; the program ended before the last could be followed" if missed else ""
         times = ", ".join(map(str, self.launches))
         return (f"the policy was decided after {times} launches{late}",)
 
@@ -221,8 +228,8 @@ def decide(
 ) -> Policy:
     """Return the policy that the cost model decides for the managed arrays of a recorded run.
 
-    With little memory, `replays` of what one would write by hand may find a faster one; `evicts`
-    says that the driver may then evict.
+    With little memory, `replays` of what one would write by hand may find a faster one for a run
+    on one GPU; `evicts` says that the driver may then evict.
     """
     kinds: Mapping[str, str] = session.metadata.get("memory_kinds", {})
     if "managed" not in kinds.values():
@@ -260,7 +267,7 @@ def decide(
         else where
         for array, where in found.items()
     }
-    if replays and not enough:
+    if replays and not enough and trace.devices == 1:
         found = Candidates(
             trace=trace, program=program, machine=machine, capacity=limit, room=room,
             evicts=evicts, best=found,
@@ -350,7 +357,7 @@ class Candidates:
 
     def replayed(self, placements: Mapping[str, Placement]) -> float:
         """Return the seconds of a replay; infinitely many if it cannot be, or takes too long."""
-        if self.left <= 0:
+        if self.left < self.each:
             return inf
         self.left -= self.each
         names = {name: str(where) for name, where in placements.items()}
@@ -358,7 +365,7 @@ class Candidates:
             seconds, evictions = seconds_within(
                 self.seconds, self.trace, self.machine, names, self.capacity
             )
-        except MemoryBudgetError:
+        except LouvainUmError:
             return inf
         self.left -= EVICTION * min(evictions, SAMPLE)
         return seconds
@@ -366,10 +373,13 @@ class Candidates:
 
 def _simulated(step: Step) -> int:
     """Return the touches of a step that are simulated: of many in random order, a sample."""
-    if not isinstance(step, Launch):
+    if not isinstance(step, Launch | HostTouches):
         return 0
     t = step.touches
-    return int(np.where(t.scattered, np.minimum(t.amount, 2 * SAMPLE), t.length).sum())
+    if isinstance(step, HostTouches):
+        return int(t.length.sum())
+    once = int(np.where(t.scattered, np.minimum(t.amount, 2 * SAMPLE), t.length).sum())
+    return 2 * once if step.repeats > 1 else once  # the second stands for all further ones
 
 
 def _bytes_to_host(session: SessionData) -> dict[str, int]:

@@ -38,11 +38,8 @@ from louvain_um.results.display import count
 ADDRESS_BYTES: Final = 108
 """Bytes of a local socket's path, with the 0 that ends it."""
 
-PASSED_ON: Final = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
-"""Signals that the program gets from this one."""
-
-OF_TERMINALS: Final = ("SIGINT", "SIGQUIT")
-"""Signals that a terminal sends to all processes of a group: the program has got them then."""
+PASSED_ON: Final = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGINT", "SIGQUIT")
+"""Signals that the program gets from this one, unless all processes of the group got them."""
 
 LATER: Final = 0.2
 """Seconds in which a signal reaches all processes of a group."""
@@ -121,8 +118,10 @@ def _ended(
         with suppress(LouvainUmError):
             found.append(Records(file))
     if not found and any(folder.glob("*.record")):
-        full = f"there was no room for records in {folder.parent}; name another folder in TMPDIR"
-        return Ended(code=code, session=None, missing=full)
+        lost = (
+            f"its records cannot be read; if {folder.parent} is full, name another folder in TMPDIR"
+        )
+        return Ended(code=code, session=None, missing=lost)
     if not found:
         return Ended(code=code, session=None)
     # A launcher starts the program that uses CUDA: of several, what allocates most counts.
@@ -142,8 +141,8 @@ def _ended(
             f"{command[0]}: ended with {code}, and what was recorded is damaged, as by a program "
             "that writes beyond its arrays; check it with compute-sanitizer"
         ) from error
-    placed = len(chosen[Record.PLACED]) > 0
-    notes = advice.notes(placed=placed) if advice is not None else ()
+    taken = len(chosen[Record.TAKEN])
+    notes = advice.notes(chosen.path, taken) if advice is not None else ()
     if len(found) > 1:
         many = count(len(found) - 1, "other process", "other processes")
         notes = (*notes, f"{many} used CUDA; the session is that of one process")
@@ -183,9 +182,13 @@ class Witness:
             ended = self.process.wait(LATER)
         except subprocess.TimeoutExpired:
             return False
+        self.restart()
+        return ended == -number
+
+    def restart(self) -> None:
+        """Begin another process in place of one that may have ended."""
         self.close()
         self.process = self._begun()
-        return ended == -number
 
     def close(self) -> None:
         """End the process."""
@@ -201,17 +204,19 @@ def passing_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
 
     def add(child: subprocess.Popen[bytes]) -> None:
         children.append(child)
+        if early:  # they may have ended it
+            witness.restart()
         for number in early:
             child.send_signal(number)
 
     def to_children(number: int, _: FrameType | None) -> None:
         if not children:  # it may run already
             early.append(number)
-        elif signal.Signals(number).name not in OF_TERMINALS or not witness.got(number):
+        elif not witness.got(number):
             children[0].send_signal(number)
 
     before = {}
-    for name in (*PASSED_ON, *OF_TERMINALS):
+    for name in PASSED_ON:
         number = getattr(signal, name)
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, to_children)

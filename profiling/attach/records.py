@@ -37,6 +37,7 @@ class Record(IntEnum):
     COUNTED = 18
     TRACED = 19
     COUNTS = 20
+    TAKEN = 21
     MORE = 255
 
 

@@ -43,8 +43,8 @@ from louvain_um.profiling.attach.records import SLOT
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
 from louvain_um.profiling.attach.to_session import _inputs
 from louvain_um.profiling.session import Lifetime, PageMap, SessionData
-from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.simulator import simulate
+from louvain_um.profiling.session.events import EventTable, Kind, Source
+from louvain_um.profiling.simulator import Array, HostTouches, Launch, Touches, Trace, simulate
 from louvain_um.profiling.simulator.simulate import seconds_within
 from louvain_um.profiling.sweep.replay import run as replay
 from tests.paths import ROOT
@@ -258,6 +258,38 @@ def test_few_touches_of_candidates_are_replayed(in_turns, monkeypatch):
     assert replays[0] == {"first": "host_mapped", "then": "host_mapped"}
 
 
+def test_replays_count_what_is_simulated(in_turns):
+    array = Array(name="data", group="mine", nbytes=64 * MB)
+    whole = Touches.runs(0, 0, array.pages)
+    steps = (HostTouches(touches=whole), Launch(touches=whole), Launch(touches=whole, repeats=9))
+    trace = Trace((array,), steps)
+    best = {"data": Placement("managed")}
+    candidates = Candidates(
+        trace=trace, program=program_of(of_session(in_turns)), machine=H200, capacity=32 * MB,
+        room=32 * MB, evicts=True, best=best, left=4 * array.pages - 1,
+    )  # fmt: skip
+    assert candidates.each == 4 * array.pages
+    assert candidates.replayed(best) == np.inf
+    candidates.left += 1
+    assert 0 < candidates.replayed(best) < np.inf
+
+
+def test_a_run_on_two_gpus_is_decided_without_replays(in_turns):
+    events = EventTable(
+        {"time": [0, 210], "duration": [200, 190], "device": [0, 1],
+         "kind": [Kind.KERNEL] * 2, "source": [Source.CUPTI] * 2}
+    )  # fmt: skip
+    session = replace(in_turns, events=events)
+    assert of_session(session).devices == 2
+    assert decide(session, H200, str(72 * MB), "mine").groups.keys() == {"first", "then"}
+    # What no source says to be of another GPU is of the one that ran the kernels.
+    device = np.where(events["time"] > 0, 0, 1)
+    source = np.where(events["time"] > 0, Source.TRACER, Source.CUPTI)
+    one = EventTable({**events.columns, "device": device, "source": source})
+    assert one.devices == [1]
+    assert of_session(replace(in_turns, events=one)).devices == 1
+
+
 def test_little_memory_is_filled_with_what_loses_nothing_there():
     arrays = [
         ProgramArray(name="read", shape=16 * MB, reads=Stream(5), from_host=1),
@@ -360,7 +392,7 @@ def decided_in_the_run(stand_in, path, program):
 def test_auto_decides_in_the_run_and_places_later_allocations(stand_in, tmp_path):
     calls, session, groups = decided_in_the_run(stand_in, tmp_path / "s.npz", "phases")
     # The kernels before have ended when the stream is asked for the third time.
-    assert any("after 6, 18 launches" in note for note in session.notes)
+    assert "the policy was decided after 6, 18 launches" in session.notes
     assert groups[SCRATCH] == "host_mapped"
     assert groups[KEPT].startswith("split")
     # The table is blocks 0 to 63, scratch of each two launches the next 32.
@@ -518,9 +550,9 @@ def test_a_signal_before_the_child_is_known_is_sent_later(monkeypatch):
 
 
 COUNTS = """
-import ctypes, signal, time
+import ctypes, signal, sys, time
 cuda, at, got = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), []
-signal.signal(signal.SIGINT, lambda *_: got.append(1))
+signal.signal(int(sys.argv[1]), lambda *_: got.append(1))
 cuda.cuInit(0)
 cuda.cuMemAllocManaged(ctypes.byref(at), ctypes.c_size_t(1 << 22), 1)
 print("ready", flush=True)
@@ -532,16 +564,17 @@ print(len(got))
 
 
 @pytest.mark.system
-def test_what_a_terminal_sends_to_a_group_comes_once(stand_in, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1, signal.SIGTERM])
+def test_what_is_sent_to_a_group_comes_once(stand_in, tmp_path, number):
     script = tmp_path / "counts.py"
     script.write_text(COUNTS)
     command = [sys.executable, "-m", "louvain_um", "attach", "-q", "-o", str(tmp_path / "s.npz")]
     with subprocess.Popen(
-        [*command, "--", sys.executable, str(script)], env=stand_in.variables,
+        [*command, "--", sys.executable, str(script), str(int(number))], env=stand_in.variables,
         stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=default_signals,
     ) as running:  # fmt: skip
         assert running.stdout.readline() == "ready\n"
-        os.killpg(running.pid, signal.SIGINT)
+        os.killpg(running.pid, number)
         assert running.stdout.readline() == "1\n"
     assert running.returncode == 0
 
@@ -870,7 +903,8 @@ def test_a_full_temporary_folder_is_told(stand_in, tmp_path):
     done = stand_in.attach("-o", path, "--", sys.executable, "-c", full, stand_in.program, "three")
     assert (done.returncode, done.stdout) == (3, "checksum 42\n")
     assert done.stderr.count("\n") == 1
-    assert "no room for records" in done.stderr
+    assert "records cannot be read; if " in done.stderr
+    assert "TMPDIR" in done.stderr
     assert not path.exists()
 
 
