@@ -72,7 +72,7 @@ def from_file(network: Network, options: ReadOptions) -> Graph:
             nodes[source] = {}
         if target not in nodes:
             nodes[target] = {}
-    names, notes = names_of(nodes)
+    names, used, notes = names_of(nodes)
     if network.directed and len(network.both_ways) == len(network.edges):
         network.directed = False
     _check_direction(directed=network.directed, options=options)
@@ -91,12 +91,21 @@ def from_file(network: Network, options: ReadOptions) -> Graph:
     graph = make_graph(u, v, weights, array, options, notes=[*network.notes, *notes, *remarks])
     rows = [*nodes.values()]
     columns = of_rows([rows[place] for place in order_of(plain)]) or {}
-    others = {name: values for name, values in columns.items() if name.lower() not in NAMES}
+    named = [*map(str, map(plain.__getitem__, order_of(plain)))]
+    others = {
+        name: values
+        for name, values in columns.items()
+        if name.lower() != used
+        and not (name.lower() in NAMES and [*map(str, values.tolist())] == named)
+    }
     return attributed(graph, others or None)
 
 
-def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], list[str]]:
-    """Return the names of vertices: labels, or else names, where these are all different."""
+def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], str | None, list[str]]:
+    """Return the names of vertices, the attribute that holds them, if one does, and notes.
+
+    They are labels, or else names, where these are all different, or else ids.
+    """
     ids = list(nodes)
     listed: dict[str, list[Any]] = {}
     for known in NAMES:
@@ -108,16 +117,16 @@ def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], list[str]]:
             values.append(value if usable else None)
         if any(value is not None for value in values):
             listed[known] = values
-    for values in listed.values():
+    for known, values in listed.items():
         if None not in values and len(set(map(str, values))) == len(values):
-            return values, []
+            return values, known, []
     notes: list[str] = []
     for known, values in listed.items():
         missing = values.count(None)
         merged = [name if value is None else value for value, name in zip(values, ids, strict=True)]
         if len(set(map(str, merged))) == len(merged):
             note = f"{missing:,} of {len(ids):,} vertices have no {known} and are named by their id"
-            return merged, [Uncertain(note)]
+            return merged, known, [Uncertain(note)]
         counts = Counter(value for value in values if value is not None)
         word, many = counts.most_common(1)[0]
         what = (
@@ -126,7 +135,7 @@ def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], list[str]]:
             else (f"some ids are the {known} of another vertex")
         )
         notes.append(Uncertain(f"{what}, so vertices are named by their ids"))
-    return ids, notes[:1]
+    return ids, None, notes[:1]
 
 
 def from_networkx(graph: Any, options: ReadOptions) -> Graph:

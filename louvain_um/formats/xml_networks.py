@@ -141,7 +141,8 @@ def parsed_gexf(file: GraphFile) -> Network:
         if name in network.nodes:
             raise file.error(f"the node id {shown(name)} is repeated; make ids different")
         data = _attributes(node, declared["node"])[0]
-        network.nodes[name] = data | {"label": node.get("label", data.get("label"))}
+        label = node.get("label")
+        network.nodes[name] = data if label is None else data | {"label": label}
     changing = False
     for edge in graph.iter("edge"):
         ends = _required(file, edge, "source"), _required(file, edge, "target")

@@ -112,3 +112,17 @@ def test_damaged_files_are_one_line(tmp_path, suffix, text):
     with pytest.raises(lu.GraphFormatError, match=r"write it again|empty") as caught:
         read_graph(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("keys", "kept"), [(["label", "name"], "name"), (["name"], "title")])
+def test_attributes_that_do_not_name_vertices_are_kept(tmp_path, keys, kept):
+    made = nx.path_graph(["a", "b", "c"])
+    for key in keys:
+        nx.set_node_attributes(made, {"a": f"{key} 1", "b": f"{key} 2", "c": f"{key} 3"}, key)
+    nx.set_node_attributes(made, "same", kept)
+    nx.write_graphml(made, tmp_path / "g.graphml")
+    found = read_graph(tmp_path / "g.graphml")
+    assert found.names.tolist() == [f"{keys[0]} {number}" for number in (1, 2, 3)]
+    assert {key: values.tolist() for key, values in found.attributes.items()} == {
+        kept: ["same"] * 3
+    }
