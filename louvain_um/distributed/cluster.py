@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -268,17 +267,17 @@ def refuse_little_shared_memory() -> None:
 
 def is_mpich() -> bool:
     """Return whether mpi4py loads MPICH; begin any other library, as an import would."""
-    try:
-        import mpi4py
+    import importlib
 
-        if "mpi4py.MPI" not in sys.modules:
-            mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
-        from mpi4py import MPI
+    try:
+        rc = importlib.import_module("mpi4py").rc  # read when MPI is loaded
+        rc.initialize, rc.finalize = False, True
+        mpi = importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError):
         return False  # the caller says what is missing
-    if MPI.Is_initialized():
+    if mpi.Is_initialized():
         return False
-    if MPI.Get_library_version().startswith("MPICH"):
+    if mpi.Get_library_version().startswith("MPICH"):
         return True
-    MPI.Init_thread()
+    mpi.Init_thread()
     return False

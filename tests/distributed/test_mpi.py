@@ -123,8 +123,8 @@ def test_only_mpich_is_refused_for_little_shared_memory(library, refused, monkey
         Is_initialized=lambda: bool(begun),
         Init_thread=lambda: begun.append(rc.finalize),
     )
-    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(rc=rc, MPI=mpi))
-    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(rc=rc))
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", mpi)
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1, f_frsize=4096))
     for _ in range(2):
         with pytest.raises(LouvainUmError, match="MPICH needs") if refused else nullcontext():
