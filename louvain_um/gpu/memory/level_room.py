@@ -176,7 +176,9 @@ def work_bytes(
         slots = min(level.arcs // limits.arcs_a_slot, limits.most_slots)
         # The next level has half as many vertices, or fewer: each is a group of some.
         per_vertex = 8 + (16 + 2 * sums) // 2
-        return per_vertex * n + (4 + sums) * (min(chunk, level.arcs) * 5 // 4 + slots) + 4 * SMALL
+        arcs = min(chunk, level.arcs)
+        rows = n // 2 * arcs // max(1, level.arcs)  # of a chunk, which are noted
+        return per_vertex * n + (4 + sums) * (arcs * 5 // 4 + slots + rows) + 4 * SMALL
     hubs = hub_table_sizes(
         n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
     )
