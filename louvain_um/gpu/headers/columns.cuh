@@ -2,7 +2,7 @@
 #pragma once
 #include "rules.cuh"
 
-// Types of a column, numbered as in COLUMNS of gpu/building/build.py.
+// Types of a column, numbered as in COLUMNS of gpu/runtime/launch.py.
 enum Column { U32, I32, U64, I64, F32, F64 };
 
 // Returns an integer; those beyond 2^63 are negative.

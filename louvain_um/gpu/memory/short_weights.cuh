@@ -1,5 +1,5 @@
 // Weights of 8 or 16 bits for the arcs of a coarse level, few of which are heavy: the counterpart of
-// short_weights.py.
+// packed.py.
 //
 // All bits set mean: look the arc up. Heavy arcs are in a hash table in front of the weights, in
 // the same array: entries of (arc, weight), 16 bytes for their number, then the weights.
