@@ -261,7 +261,7 @@ def refuse_little_shared_memory() -> None:
     if free < MPICH_BYTES and is_mpich():
         raise LouvainUmError(
             f"/dev/shm has {free:,} bytes left, and MPICH needs {MPICH_BYTES:,} there; make it "
-            "larger (Docker: --shm-size)"
+            "larger, in Docker with its option shm-size"
         )
 
 
