@@ -66,7 +66,9 @@ def write_graph(
     format : str, optional
         The format, if the suffix does not determine it; names as for `read_graph`.
     attributes : mapping of str to array of length n, optional
-        Further attributes of the vertices, by name; for GraphML, GEXF and Cytoscape JSON.
+        Further attributes of the vertices, by name; for GraphML, GEXF and Cytoscape JSON, which
+        also hold the graph's own. One whose name means something else there, such as ``label``,
+        becomes ``label_2``.
     force : bool
         Whether to replace an existing file.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,14 +21,16 @@ from louvain_um.core import atomic_files
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphFormatError, shown
 from louvain_um.formats.edge_list.first_lines import is_word
-from louvain_um.formats.file_types import format_of, require
+from louvain_um.formats.file_types import ATTRIBUTED, format_of, require
 from louvain_um.formats.labels.table import digits
 from louvain_um.formats.labels.text import integers_or_texts, objects, typed, writable
 from louvain_um.graph.export import (
     Attributes,
     all_edges,
+    distinct,
     edges,
     to_networkx,
+    values_of,
     vertex_names,
     vertex_ranges,
 )
@@ -47,6 +50,16 @@ NOT_IN_NAMES: Final = {
 }
 """What names must not contain in formats that hold them; .npz holds almost any."""
 
+NOT_IN_VALUES: Final = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML has no place for; U+FFFD is written instead."""
+
+RESERVED: Final = {
+    "graphml": ["label"],
+    "gexf": ["label", "id", "pid", "parents", "viz", "start", "end", "slices", "spells"],
+    "cytoscape": ["label", "id", "name", "value"],
+}
+"""Names of attributes that mean something else, in the formats that have attributes."""
+
 Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
 
 
@@ -55,13 +68,19 @@ def write(
 ) -> tuple[str, ...]:
     """Write a graph; `write_graph` documents it."""
     refuse_directed(graph, "directed edges to write")
+    name, own = kind or format_of(path), graph.attributes or {}
+    notes: tuple[str, ...] = ()
+    if name in RESERVED:
+        attributes = {**attributes, **{key: own[key] for key in own if key not in attributes}}
+    elif own:
+        notes = (f"attributes of vertices are left out; {', '.join(ATTRIBUTED)} keep them",)
     writer = writer_for(path, kind, force, attributes)
-    graph = _with_names_of(graph, kind or format_of(path), path)
+    graph = _with_names_of(graph, name, path)
     with (
         atomic_files.replacing(path, force=force) as part,
         _opened(part, path.lower().endswith(".gz")) as stream,
     ):
-        return writer(stream, graph, path)
+        return (*writer(stream, graph, path), *notes)
 
 
 def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes) -> Writer:
@@ -360,7 +379,7 @@ def _isolated_note(graph: Graph) -> tuple[str, ...]:
 def write_gexf(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes) -> None:
     """Write GEXF, for Gephi."""
     writer = require("networkx.readwrite.gexf", path).GEXFWriter(prettyprint=False)
-    writer.add_graph(_labelled(graph, path, attributes))
+    writer.add_graph(_labelled(graph, path, attributes, "gexf"))
     for meta in writer.xml.iter("meta"):
         # The date of writing: the same graph gives the same bytes.
         meta.attrib.pop("lastmodifieddate", None)
@@ -371,7 +390,8 @@ def write_graphml(stream: BinaryIO, graph: Graph, path: str, attributes: Attribu
     """Write GraphML, for igraph, yEd, Gephi and others."""
     networkx = require("networkx", path)
     text = io.BytesIO()
-    networkx.write_graphml_xml(_labelled(graph, path, attributes), text, prettyprint=False)
+    labelled = _labelled(graph, path, attributes, "graphml")
+    networkx.write_graphml_xml(labelled, text, prettyprint=False)
     # Readers of XML take a carriage return for a newline unless it is escaped.
     stream.write(text.getvalue().replace(b"\r", b"&#13;"))
 
@@ -379,12 +399,12 @@ def write_graphml(stream: BinaryIO, graph: Graph, path: str, attributes: Attribu
 def write_cytoscape(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes) -> None:
     """Write the JSON of Cytoscape and Cytoscape.js."""
     found = require("networkx", path).cytoscape_data(
-        _labelled(graph, path, attributes), name="label"
+        _labelled(graph, path, attributes, "cytoscape"), name="label"
     )
     stream.write(json.dumps(found, ensure_ascii=False).encode() + b"\n")
 
 
-def _labelled(graph: Graph, path: str, attributes: Attributes) -> Any:
+def _labelled(graph: Graph, path: str, attributes: Attributes, kind: str) -> Any:
     """Return the graph with vertices 0 … n − 1, labelled with their names or ids."""
     needed = OBJECT_BYTES * (graph.n_vertices + graph.n_edges)
     check_host_memory(needed, f"writing {path}", "write .csv, .parquet or .npz")
@@ -395,4 +415,24 @@ def _labelled(graph: Graph, path: str, attributes: Attributes) -> Any:
     labels: NDArray[Any] = np.empty(len(names), object)
     labels[:] = typed
     numbered = replace(graph, names=None, check=False)
-    return to_networkx(numbered, {"label": labels, **attributes})
+    titles = distinct([NOT_IN_VALUES.sub("\ufffd", str(key)) for key in attributes], RESERVED[kind])
+    columns = map(_of_one_type, values_of(graph, attributes).values())
+    return to_networkx(numbered, {"label": labels, **dict(zip(titles, columns, strict=True))})
+
+
+def _of_one_type(values: list[Any]) -> NDArray[Any]:
+    """Return values as whole or real numbers or truth values if all are, else as texts."""
+    types = {type(value) for value in values if value is not None}
+    there = [value for value in values if value is not None]
+    kept: Callable[[Any], Any]
+    if types == {bool} or (types == {int} and all(-(2**63) <= each < 2**63 for each in there)):
+        return objects(values)
+    if types <= {int, float} and float in types and all(map(math.isfinite, there)):
+        kept = float
+    else:
+        kept = _text
+    return objects([None if value is None else kept(value) for value in values])
+
+
+def _text(value: Any) -> str:
+    return NOT_IN_VALUES.sub("\ufffd", str(value))

@@ -38,7 +38,7 @@ def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
         found.add_edges_from(zip(*ends, strict=True))
     else:
         found.add_weighted_edges_from(zip(*ends, w.tolist(), strict=True))
-    for name, values in _checked(graph, attributes).items():
+    for name, values in values_of(graph, attributes).items():
         given = {v: value for v, value in zip(vertices, values, strict=True) if value is not None}
         networkx.set_node_attributes(found, given, name)
     return found
@@ -55,7 +55,7 @@ def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
         found.vs["name"] = vertex_names(graph)
     if w is not None:
         found.es["weight"] = w.tolist()
-    columns = _checked(graph, attributes)
+    columns = values_of(graph, attributes)
     for name, values in zip(distinct(columns, named), columns.values(), strict=True):
         found.vs[name] = values
     return found
@@ -94,7 +94,7 @@ def vertex_names(graph: GraphData) -> list[Any]:
     return list(range(graph.n_vertices)) if graph.names is None else graph.names.tolist()
 
 
-def _checked(graph: GraphData, attributes: Attributes) -> dict[str, list[Any]]:
+def values_of(graph: GraphData, attributes: Attributes) -> dict[str, list[Any]]:
     """Return the values of attributes as lists, one value per vertex, None where missing."""
     for name, values in attributes.items():
         if np.shape(values) != (graph.n_vertices,):
@@ -107,6 +107,9 @@ def _checked(graph: GraphData, attributes: Attributes) -> dict[str, list[Any]]:
 
 
 def _or_none(value: Any) -> Any:
+    """Return a value without NumPy's type of number, None for NaN."""
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

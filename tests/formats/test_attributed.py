@@ -126,3 +126,32 @@ def test_attributes_that_do_not_name_vertices_are_kept(tmp_path, keys, kept):
     assert {key: values.tolist() for key, values in found.attributes.items()} == {
         kept: ["same"] * 3
     }
+
+
+@pytest.mark.parametrize("suffix", ["gexf", "graphml", "cyjs"])
+def test_attributes_of_a_graph_are_written_with_it(tmp_path, suffix):
+    columns = {
+        "age": [np.int64(34), None, 2**53 + 1],
+        "share": [0.5, float("nan"), 1], "sure": [True, None, False],
+        "mixed": [1, "x\0", None], "id": [7, 7, 7], "label": ["l", "l", "m"], "huge": [2**70, 1, 2],
+    }  # fmt: skip
+    made = nx.Graph([("a", "b"), ("b", "c")])
+    for name, values in columns.items():
+        nx.set_node_attributes(made, dict(zip("abc", values, strict=True)), name)
+    path = tmp_path / f"g.{suffix}"
+    graph = lu.as_graph(made)
+    assert write_graph(path, graph) == ()
+    back = read_graph(path)
+    assert back.names.tolist() == ["a", "b", "c"]
+    given = {name: values.tolist() for name, values in back.attributes.items()}
+    assert given.pop("label_2") == ["l", "l", "m"]
+    assert given.pop("id" if suffix == "graphml" else "id_2") == [7, 7, 7]
+    assert given["age"] == [34, None, 2**53 + 1]
+    assert given["share"][::2] == [0.5, 1]
+    assert [str(value).lower() for value in given["sure"]] == ["true", "none", "false"]
+    assert given["mixed"] == ["1", "x\ufffd", None]
+    assert given["huge"] == [str(2**70), "1", "2"]
+    write_graph(path, lu.Communities.of(graph, [0, 0, 1]), force=True)
+    assert {"community", "age"} <= set(read_graph(path).attributes)
+    (note,) = write_graph(tmp_path / "g.csv", graph)
+    assert note == "attributes of vertices are left out; .gexf, .graphml, .cyjs keep them"
