@@ -134,6 +134,7 @@ def launches_for(
         if isinstance(plan, ProgramPlan):
             cuts = _cut_by_items(plan, offsets)
         else:
+            assert capacity is not None  # refused above
             cuts = _cut_evenly(offsets, count, int(offsets[-1]) * capacity // mapped)
     return tuple(
         Slice(begin, end, max(1, -(-(end - begin) // threads))) for begin, end in pairwise(cuts)
