@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from louvain_um.gpu.building.edges import NUMBERING
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.launch import COLUMNS, column_type, layout
 from louvain_um.graph.build import merge_notes
@@ -35,6 +34,9 @@ COUNTS: Final = layout(
     ),
 )  # fmt: skip
 """`BuildCounts` of build.cu."""
+
+NUMBERING: Final = 64
+"""Bytes that numbering takes for each different id, and for each that is looked at at a time."""
 
 PARTIALS: Final = 4096
 """Blocks of a launch, at most."""

@@ -49,9 +49,6 @@ FIXED_BYTES: Final = 1 << 16
 AT_ONCE: Final = 1 << 30
 """Arcs that are sorted at once, at most: sorts of more than 2^31 keys are untried."""
 
-NUMBERING: Final = 64
-"""Bytes that numbering takes for each different id, and for each that is looked at at a time."""
-
 T = TypeVar("T")
 
 
@@ -155,6 +152,7 @@ def _numbered_there(options: Options, u: Any, v: Any) -> Numbered | None:
     """Return ids of a host's edges as the device of a run numbers them; None where it cannot."""
 
     def number(there: Any, free: int) -> Numbered | None:
+        from louvain_um.gpu.building.build import NUMBERING
         from louvain_um.placement.memory import copies
 
         limit = limit_of(options, len(u), 0, weighted=False) or free

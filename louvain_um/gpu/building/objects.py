@@ -9,7 +9,7 @@ import numpy as np
 from louvain_um.core.parallel import default_threads
 from louvain_um.formats.column_roles import find_ends
 from louvain_um.formats.two_modes import different_kinds
-from louvain_um.gpu.building.edges import NUMBERING, SHARE, rows_of, sizes_within
+from louvain_um.gpu.building.edges import SHARE, rows_of, sizes_within
 from louvain_um.graph.graph import Graph
 
 CACHED: Final = 0.125
@@ -112,7 +112,13 @@ def graph_of_columns(
     device: Any, copies: Any, columns: list[Any], room: int, *, numbered: bool
 ) -> Graph | None:
     """Return the graph of columns on a device, made in so much memory; None if the host must."""
-    from louvain_um.gpu.building.build import RANGE_ARCS, UNWEIGHTED, WEIGHTED, Builder
+    from louvain_um.gpu.building.build import (
+        NUMBERING,
+        RANGE_ARCS,
+        UNWEIGHTED,
+        WEIGHTED,
+        Builder,
+    )  # fmt: skip
 
     most = max(1, min(RANGE_ARCS, room // NUMBERING))
     builder = Builder(device, most)
