@@ -51,6 +51,7 @@ UNMEASURED = {
     "DynamicGraph.device_view": "on a device",
     "DynamicGraph.linked_device_view": "on a device",
     "DynamicGraph.linked_view": "arrays of the store",
+    "DynamicGraph.unchanged": "a lock",
     "Placer": "arrays on a device",
 }
 """Public calls, or all of a class, and why they have no case."""

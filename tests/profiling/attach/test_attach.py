@@ -542,6 +542,7 @@ def test_a_signal_reaches_the_program(stand_in, tmp_path, name):
 def test_a_signal_before_the_child_is_known_is_sent_later(monkeypatch):
     sent, handlers = [], {}
     monkeypatch.setattr(program.signal, "signal", handlers.setdefault)
+    monkeypatch.setattr(program.signal, "getsignal", lambda number: signal.SIG_DFL)
     with program.passing_on() as to:
         handlers[signal.SIGTERM](signal.SIGTERM, None)
         to(SimpleNamespace(send_signal=sent.append))
