@@ -147,7 +147,11 @@ def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path):
 def test_a_worker_whose_client_says_nothing_ends_in_silence():
     command = "from louvain_um.distributed.carriers.dask_session import serve; serve()"
     done = subprocess.run(
-        [sys.executable, "-c", command], input=b'{"host": ', capture_output=True, timeout=60
+        [sys.executable, "-P", "-c", command],  # as workers begin: nothing of this folder
+        input=b'{"host": ',
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert (done.returncode, done.stderr) == (0, b"")
 
