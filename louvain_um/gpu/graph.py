@@ -129,11 +129,11 @@ class DeviceGraph:
     def community_counts(
         self, labels: NDArray[np.uint32], *, parts: bool
     ) -> NDArray[np.int64] | None:
-        """Return what communities add up to (`gpu/relabel/counts.py`); None without room."""
+        """Return what communities add up to (`gpu/relabel/relabel.py`); None without room."""
         from cupy.cuda.memory import OutOfMemoryError
 
         from louvain_um.gpu.dynamic.cuda import CudaDevice
-        from louvain_um.gpu.relabel.counts import community_counts
+        from louvain_um.gpu.relabel.relabel import community_counts
 
         with cuda_calls.current(self.device_index):
             device = CudaDevice()

@@ -23,7 +23,7 @@ from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.generate.generate import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph, FetchedGraph
-from louvain_um.gpu.relabel.counts import community_counts
+from louvain_um.gpu.relabel.relabel import community_counts
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
 from louvain_um.options import Options

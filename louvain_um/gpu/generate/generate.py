@@ -16,7 +16,7 @@ from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.building.edges import building_bytes
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.graph import DeviceGraph, there_of
-from louvain_um.gpu.relabel.counts import community_counts
+from louvain_um.gpu.relabel.relabel import community_counts
 from louvain_um.gpu.runtime.launch import Launcher
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.memory import copies
