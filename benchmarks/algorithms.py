@@ -3,43 +3,47 @@
     python benchmarks/algorithms.py rmat18 --runs 5 -o result.json
     python benchmarks/algorithms.py rmat22 --device cuda --runs 7
     python benchmarks/algorithms.py rmat16 --operators
+    python benchmarks/algorithms.py --significance [--device cuda]
 
 Each algorithm runs `--runs` times after a warm-up, on a CPU alternating with SciPy, so that both
 see the same load of the machine. Weights are whole numbers, 1 … 16 by the seeded hash of the
 generators; bfs, components, triangles and one row of pagerank and spmv leave them out. Searches
 begin at the vertex of highest degree. SciPy has no PageRank and no triangles. On a GPU, graph and
 result are there, and times are by events of the device, launches included. Floors are the times
-that targets alone, and targets with eight bytes per arc, take at the bandwidth of a copy. `--check`
-compares with the CPU engine. `--operators` times the algorithms of `on_operators.py`, which call
-functors as users write them, and the tuned ones; lines are useful ones, theirs of Marrow-Graph.
+that targets alone, and targets with eight bytes per arc, take at the bandwidth of a copy.
+`--operators` times the algorithms of `on_operators.py`, which call functors as users write them,
+and the tuned ones; lines are useful ones, theirs of Marrow-Graph.
+
+`--significance` compares communities with those of a hundred random graphs of the same degrees
+instead: of an LFR graph and of a random one, of about a million arcs each, random graphs and
+detection in them included. A call with two of them compiles before.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import on_operators
-from common import GENERATED, bandwidth, machine, save, timed
+from common import GENERATED, bandwidth, device_seconds, machine, parser, save, timed
 
 import louvain_um as lu
 from louvain_um.events import Event
 from louvain_um.generators import GENERATORS
 
 GPU_ITERATIONS = 10
+RANDOM_GRAPHS, RANDOM_ARCS = 100, 1_000_000
 UNITS = ("bfs", "sssp", "components", "spanning_forest", "pagerank", "spmv", "triangles")
 
 Call = Callable[[], Any]
 
 
 class Case(NamedTuple):
-    """An algorithm's call and iterations, and the same by SciPy or, to compare, on a CPU."""
+    """An algorithm's call and iterations, and the same by SciPy."""
 
     name: str
     ours: Call
@@ -111,8 +115,8 @@ def by_functors(plain: Any, weighted: Any, source: int, xp: Any) -> list[Case]:
     return [Case(f"{k} on operators", call, None, rounds.get(k, 0)) for k, call in calls.items()]
 
 
-def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
-    """Return the algorithms' calls on rows of a device; to compare, the CPU engine's calls."""
+def on_gpu(graph: Any, heavy: Any, source: int) -> list[Case]:
+    """Return the algorithms' calls on rows of a device."""
     import cupy
 
     from louvain_um.algorithms.products import UNIT
@@ -120,10 +124,8 @@ def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
     from louvain_um.gpu.algorithms.workspace import KernelRows
 
     plain, weighted, n = KernelRows.of(graph), KernelRows.of(heavy), graph.n_vertices
-    values = np.random.default_rng(0).random(n)
-    x = cupy.asarray(values)
+    x = cupy.asarray(np.random.default_rng(0).random(n))
     rule = 0.85, UNIT // n, int(UNIT * (1.0 - 0.85) / n), -1, GPU_ITERATIONS
-    peers = on_cpu_engine(graph.to_host(), heavy.to_host(), source, values, rule) if check else {}
 
     def forest() -> tuple[Any, Any]:
         edges, weights, count = launches.spanning_forest(weighted)
@@ -141,60 +143,18 @@ def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
         "triangles": lambda: launches.triangles(plain),
     }
     return [
-        Case(name, call, peers.get(name), GPU_ITERATIONS * name.startswith("pagerank"))
+        Case(name, call, None, GPU_ITERATIONS * name.startswith("pagerank"))
         for name, call in calls.items()
     ]
 
 
-def on_cpu_engine(
-    graph: lu.Graph, weighted: lu.Graph, source: int, x: Any, rule: tuple[Any, ...]
-) -> dict[str, Call]:
-    """Return the CPU engine's calls by name."""
-    from louvain_um.core.parallel import default_threads
-    from louvain_um.cpu.algorithms import products, structure, traversal
-    from louvain_um.graph.row_view import RowView
-
-    rows, heavy, threads = RowView.of(graph), RowView.of(weighted), default_threads()
-    rest = threads, lambda *_: None
-    return {
-        "bfs": lambda: traversal.bfs(rows, source, threads),
-        "sssp": lambda: traversal.sssp(heavy, source, threads),
-        "components": lambda: structure.components(rows, threads),
-        "mst": lambda: structure.spanning_forest(heavy, threads),
-        "spmv": lambda: products.spmv(rows, x, 1.0, threads),
-        "spmv weighted": lambda: products.spmv(heavy, x, 1.0, threads),
-        "pagerank": lambda: products.pagerank(rows, *rule, *rest),
-        "pagerank weighted": lambda: products.pagerank(heavy, *rule, *rest),
-        "triangles": lambda: structure.triangles(rows, *rest),
-    }
-
-
-def device_seconds(call: Call) -> float:
-    """Return the seconds of a call by the device's events."""
-    import cupy
-
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    begin.record()
-    call()
-    end.record()
-    end.synchronize()
-    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
-
-
-def equal(ours: Any, cpu: Any) -> bool:
-    """Whether the arrays of two answers are equal."""
-    both = [answer if isinstance(answer, tuple) else (answer,) for answer in (ours, cpu)]
-    mine = [part.get() for part in both[0] if hasattr(part, "get")]
-    return all(np.array_equal(a, b) for a, b in zip(mine, both[1], strict=False))
-
-
 def measure(case: Case, runs: int, device: str) -> dict[str, Any]:
-    """Time a call, on a CPU alternating with SciPy's; on a GPU compare it with the CPU's answer."""
+    """Time a call, alternating with SciPy's where it has one."""
     case.ours()
     seconds, peer_seconds = [], []
     for _ in range(runs):
         seconds.append(device_seconds(case.ours) if device == "cuda" else timed(case.ours, 1)[1][0])
-        if case.peer is not None and device == "cpu":
+        if case.peer is not None:
             peer_seconds += timed(case.peer, 1)[1]
     row: dict[str, Any] = {"algorithm": case.name, "seconds": seconds, "best": min(seconds)}
     row["median"] = statistics.median(seconds)
@@ -206,22 +166,45 @@ def measure(case: Case, runs: int, device: str) -> dict[str, Any]:
         row |= {"iterations": case.iterations, "best_per_iteration": row["best"] / case.iterations}
     if peer_seconds:
         row |= {"scipy_seconds": peer_seconds, "scipy_best": min(peer_seconds)}
-    elif case.peer is not None:
-        row["equal_to_cpu"] = equal(case.ours(), case.peer())
     return row
+
+
+def significance(device: str) -> list[dict[str, Any]]:
+    """Return seconds and z-scores of an LFR graph and of a random one."""
+    n, random = RANDOM_ARCS // 10, np.random.default_rng(1)
+    ends = random.integers(0, n, (2, RANDOM_ARCS // 2), np.uint32)
+    graphs = {
+        "LFR": GENERATORS["lfr"](RANDOM_ARCS // 39).graph,
+        "random": lu.Graph.from_edges(*ends, n_vertices=n),
+    }
+    rows = []
+    for name, graph in graphs.items():
+        found = lu.louvain(graph, device=device)
+        first = found.significance(graphs=2, device=device)
+        tested, (seconds,) = timed(
+            lambda found=found: found.significance(graphs=RANDOM_GRAPHS, device=device), 1
+        )
+        assert np.array_equal(first.null, tested.null[:2])
+        size = {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "graphs": RANDOM_GRAPHS}
+        rows.append({"graph": name, **size, "seconds": round(seconds, 3), "z": round(tested.z, 1)})
+        print(rows[-1], flush=True)
+    return rows
 
 
 def main() -> None:
     """Measure and save."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("graph", nargs="?", default="rmat18", choices=list(GENERATED))
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--operators", action="store_true", help="those on operators, and as tuned")
-    parser.add_argument("--check", action="store_true", help="compare a GPU's answers with a CPU's")
-    parser.add_argument("-o", "--output", type=Path)
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("graph", nargs="?", default="rmat18", choices=list(GENERATED))
+    options.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--threads", type=int)
+    options.add_argument("--operators", action="store_true", help="on operators, and as tuned")
+    options.add_argument("--significance", action="store_true", help="test against random graphs")
+    asked = options.parse_args()
+    if asked.significance:
+        record = {"machine": machine(), "rows": significance(asked.device)}
+        print(save("significance", record, asked.output, asked.device))
+        return
     kind, size = GENERATED[asked.graph]
     makers: Any = GENERATORS
     current: Any = nullcontext()
@@ -246,7 +229,7 @@ def main() -> None:
             floor = {"rows": 4 * plain.n_arcs / rate, "rows_and_values": 12 * plain.n_arcs / rate}
             about |= {"bytes_per_s": rate, "floor_seconds": floor}
             source = int((plain.offsets[1:] - plain.offsets[:-1]).argmax())
-            cases = on_gpu(plain, weighted, source, asked.check)
+            cases = on_gpu(plain, weighted, source)
         else:
             cases = on_cpu(plain, weighted, device="cpu", threads=asked.threads)
             source = int(np.argmax(np.diff(plain.offsets)))
@@ -262,9 +245,8 @@ def main() -> None:
                 rows[-1]["tuned_best"] = known[case.name.removesuffix(" on operators")]
             print({k: v for k, v in rows[-1].items() if not isinstance(v, list)}, flush=True)
     record = {**about, "machine": machine(), "results": rows}
-    print(
-        save("operators" if asked.operators else "algorithms", record, asked.output, asked.device)
-    )
+    name = "operators" if asked.operators else "algorithms"
+    print(save(name, record, asked.output, asked.device))
 
 
 if __name__ == "__main__":

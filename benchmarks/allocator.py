@@ -14,14 +14,12 @@ is what pages can use of the heap's memory.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from common import machine, save, saved
+from common import device_seconds, machine, parser, save
 
 from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
 
@@ -63,17 +61,12 @@ extern "C" __global__ void release(HEAP heap, unsigned** pieces, i64 count) {
 """
 
 
-def milliseconds(cupy: Any, calls: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
+def milliseconds(calls: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
     """Return medians of the time of each call on the device, one after the other."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(runs + 1):
         for name, call in calls.items():
-            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-            begin.record()
-            call()
-            end.record()
-            end.synchronize()
-            taken[name].append(float(cupy.cuda.get_elapsed_time(begin, end)))
+            taken[name].append(1e3 * device_seconds(call))
     return {f"{name}_ms": median(times[1:]) for name, times in taken.items()}
 
 
@@ -103,7 +96,7 @@ def measured(
         "generate": lambda: place(memory, cupy.cumsum(words, dtype=np.int64), pieces, words, count),
         "write": lambda: rewrite(pieces, words, count),
     }
-    rows = [{"variant": "scan", **milliseconds(cupy, calls, runs), "share": 1.0}]
+    rows = [{"variant": "scan", **milliseconds(calls, runs), "share": 1.0}]
     for variant in VARIANTS:
         heap = Ouroboros(HEAP, variant, **sizes)
         names = "generate", "update", "release"
@@ -114,7 +107,7 @@ def measured(
             "update": lambda h=heap, go=update: go(h.argument, pieces, words, after, lost, count),
             "release": lambda h=heap, go=release: go(h.argument, pieces, count),
         }
-        row = {"variant": variant, **milliseconds(cupy, calls, runs)}
+        row = {"variant": variant, **milliseconds(calls, runs)}
         assert bool(pieces.all()), f"{variant}: no memory is left"
         assert not lost.any(), f"{variant}: a piece was not copied"
         assert sum(heap.statistics().used_pages) == 0, f"{variant}: pages are lost"
@@ -125,20 +118,18 @@ def measured(
 
 def main() -> None:
     """Measure each range of sizes that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1_000_000)
-    parser.add_argument("--bytes", default="4,64", help="least and most of a piece")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--chunk", type=int, default=8192)
-    parser.add_argument("--page", type=int, default=16)
-    parser.add_argument("-o", "--output", type=Path)
-    args = parser.parse_args()
+    given = parser(__doc__)
+    given.add_argument("--threads", type=int, default=1_000_000)
+    given.add_argument("--bytes", default="4,64", help="least and most of a piece")
+    given.add_argument("--runs", type=int, default=5)
+    given.add_argument("--chunk", type=int, default=8192)
+    given.add_argument("--page", type=int, default=16)
+    args = given.parse_args()
     low, high = map(int, args.bytes.split(","))
     rows = measured(args.threads, low, high, args.runs, {"chunk": args.chunk, "page": args.page})
     for row in rows:
         print(row, flush=True)
-    file = saved("allocator", "cuda", args.output)
-    save("allocator", {"machine": machine(), "results": rows}, file)
+    save("allocator", {"machine": machine(), "results": rows}, args.output, "cuda")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
-r"""What does attach cost, and is its policy as good as the best that one writes by hand?
+r"""What do profiling and attach cost, and is attach's policy as good as the best by hand?
 
+    python benchmarks/attach.py --parts profile --graphs lfr22 --memory base --budgets none,50%
     python benchmarks/attach.py --parts policies overhead scripts --sessions folder
     python benchmarks/attach.py --parts replayed --sessions folder \
         -o benchmarks/results/attach_h200.json                              # needs no GPU
+
+`profile` runs Louvain without profiling, with each source and, with `--tracer`, with instrumented
+kernels. The fastest of `--repeat` runs counts, and all find the same communities. Seconds exclude
+compiling and loading of cached kernels, which the tracer does in each run. In a resident run
+everything fits (`none`, `--memory device`); a fault-bound run has half of that.
 
 `policies` compiles the CUDA programs of `benchmarks/programs` with nvcc and runs each attached,
 without advice, under nine policies written by hand, and under `--policy auto`, decided from the
@@ -28,13 +34,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from common import HERE, kept, machine, save
+from common import HERE, host_graph, kept, machine, parser, replaced, save
 
+import louvain_um as lu
 from louvain_um.core.ledger import Group
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
@@ -42,6 +49,8 @@ from louvain_um.profiling import load
 from louvain_um.profiling.access.recorded_plans import peak_of
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.attach.policy import decide
+from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.sweep.replay import run
@@ -54,6 +63,15 @@ KERNEL_BOUND = {"long kernels": ("8192", "20000"), "short kernels": ("512", "100
 SCRIPTS = ("with_cupy", "with_torch", "with_louvain")
 ATTACH = (sys.executable, "-m", "louvain_um", "attach", "-q", "--force")
 RATES = (30, 50, 70)
+WATCHED: dict[str, tuple[str, ...]] = {
+    "nvml": ("nvml",),
+    "uvm": ("uvm",),
+    "uvm-light": ("uvm-light",),
+    "light (--light)": ("uvm-light", "cupti", "nvml"),
+    "cupti alone": ("cupti",),
+    "default": ("uvm", "cupti", "nvml"),
+}
+"""Sources of a profiled run."""
 
 
 def hand_made(sites: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -161,17 +179,17 @@ def by_hand(name: str, session: SessionData, folder: Path) -> dict[str, Path]:
 
 def replayed(name: str, session: SessionData, folder: Path) -> Iterator[Row]:
     """Yield modelled rows with less memory: of policies, and of what `auto` decides for it."""
-    trace, profile = of_session(session), load_machine("h200")
+    trace, gpu = of_session(session), load_machine("h200")
     files = by_hand(name, session, folder)
     written = {label: find_policy(str(file)) for label, file in files.items()}
     for rate in RATES:
         capacity = int((1 - rate / 100) * peak_of(trace))
         chosen = {
-            label: decide(session, profile, str(capacity), "decided", evicts=evicts)
+            label: decide(session, gpu, str(capacity), "decided", evicts=evicts)
             for label, evicts in (("auto", False), ("auto, evicting", True))
         }
         for label, policy in (written | chosen).items():
-            found = run(trace, policy, profile, capacity)
+            found = run(trace, policy, gpu, capacity)
             yield {
                 "program": name, "policy": label, "oversubscription": rate,
                 "seconds": found.seconds, "evictions": found.total("evictions"),
@@ -206,6 +224,49 @@ def traced(runs: Runs) -> Row:
         **{name: about.get(name) for name in names},
         "maps": {page.array: [page.page_bytes, *page.counts.shape] for page in session.maps},
     }  # fmt: skip
+
+
+def profiled(name: str, budget: str, asked: argparse.Namespace) -> Row:
+    """Return seconds of Louvain by what watches it, and their ratios to those without."""
+    graph = host_graph(name)
+    options = {"device": "cuda", "memory": asked.memory}
+    options["device_budget"] = None if budget == "none" else budget
+
+    def plain(**more: Any) -> tuple[float, Row]:
+        result = lu.louvain(graph, **options, **more)
+        return result.timings["total"], {"modularity": result.modularity}
+
+    def recorded() -> tuple[float, Row]:
+        with Recording([]) as recording:
+            return plain(observer=recording)
+
+    def watched(sources: Sequence[str], tracer: bool = False) -> tuple[float, Row]:
+        session = profile(graph, sources=sources, tracer=tracer, **options)
+        about, summary = session.metadata, session.summary()
+        return about["seconds"], {
+            "compile_seconds": about["timings"]["total"] - about["seconds"],
+            "modularity": about["modularity"], "about_sources": about["about_sources"],
+            "figures": {k: v for k, v in summary.items() if k not in ("sources", "notes")},
+            "notes": list(session.notes),
+        }  # fmt: skip
+
+    ways: dict[str, Callable[[], tuple[float, Row]]] = {"none": plain, "recording alone": recorded}
+    ways |= {name: lambda s=sources: watched(s) for name, sources in WATCHED.items()}
+    ways |= {"tracer": lambda: watched((), True)} if asked.tracer else {}
+    # Once more at the end: the machine may warm up, or be shared.
+    ways["none, again"] = plain
+    rows: Row = {}
+    for way, call in ways.items():
+        if way in ("none", "tracer"):
+            call()  # compiles
+        found = [call() for _ in range(1 if way == "tracer" else asked.repeat)]
+        seconds = min(taken for taken, _ in found)
+        rows[way] = {"seconds": seconds, **found[-1][1]}
+        rows[way]["ratio"] = seconds / rows["none"]["seconds"]
+        assert rows[way]["modularity"] == rows["none"]["modularity"], f"{way}: another result"
+        print(name, asked.memory, budget, way, f"{seconds:.3f} s {rows[way]['ratio']:.3f} ×")
+    about = {"graph": name, "arcs": graph.n_arcs, "policy": asked.memory, "budget": budget}
+    return about | {"by_source": rows}
 
 
 def against_best(rows: Sequence[Row]) -> list[Row]:
@@ -255,14 +316,25 @@ def measured(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, R
 
 def main() -> None:
     """Measure some parts."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parts = ("policies", "sessions", "replayed", "overhead", "traced", "scripts")
-    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
-    parser.add_argument("--sessions", type=Path, help="folder that keeps the sessions")
-    parser.add_argument("--programs", nargs="+", choices=PROGRAMS + SCRIPTS, default=PROGRAMS)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("-o", "--output", type=Path)
-    options = parser.parse_args()
+    given = parser(__doc__)
+    parts = ("policies", "sessions", "replayed", "overhead", "traced", "scripts", "profile")
+    given.add_argument("--parts", nargs="+", choices=parts, default=parts[:-1])
+    given.add_argument("--sessions", type=Path, help="folder that keeps the sessions")
+    given.add_argument("--programs", nargs="+", choices=PROGRAMS + SCRIPTS, default=PROGRAMS)
+    given.add_argument("--repeat", type=int, default=3)
+    given.add_argument("--graphs", nargs="+", default=["lfr22"], help="of part profile")
+    given.add_argument("--memory", default="base", help="policy of part profile")
+    given.add_argument("--budgets", default="none,50%", help="of part profile")
+    given.add_argument("--tracer", action="store_true", help="profile with it, too")
+    options = given.parse_args()
+    if "profile" in options.parts:
+        record = kept("profile_overhead", options.output, "cuda") | {"machine": machine()}
+        for name in options.graphs:
+            for budget in options.budgets.split(","):
+                row = profiled(name, budget, options)
+                record["runs"] = replaced(record.get("runs", []), row, "graph", "policy", "budget")
+                save("profile_overhead", record, options.output, device="cuda")
+        return
     record = kept("attach", options.output, "cuda")
     if set(options.parts) != {"replayed"}:
         record["machine"] = machine()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
 import platform
 import re
+import resource
 import statistics
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -109,26 +112,26 @@ def bandwidth() -> float:
 
     nbytes = 1 << 30
     source, target = cupy.zeros(nbytes, cupy.uint8), cupy.zeros(nbytes, cupy.uint8)
-    seconds = []
-    for _ in range(12):
-        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-        begin.record()
-        target[...] = source
-        end.record()
-        end.synchronize()
-        seconds.append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+    seconds = [device_seconds(lambda: cupy.copyto(target, source)) for _ in range(12)]
     return 2 * nbytes / statistics.median(seconds[2:])
 
 
-class Taken:
-    """An observer of a run that records the device memory in use, according to the driver.
+def device_seconds(call: Callable[[], Any]) -> float:
+    """Return the seconds of a call between two events of the device."""
+    import cupy
 
-    Attributes
-    ----------
-    nbytes : int
-        Maximum.
-    seen : list of int
-        Bytes in use over time, at every change of 8 MiB or more.
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    begin.record()
+    call()
+    end.record()
+    end.synchronize()
+    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
+
+
+class Taken:
+    """An observer of a run: the most device memory in use, by the driver, and each larger change.
+
+    `seen` has the bytes in use at every change of 8 MiB or more.
     """
 
     def __init__(self) -> None:
@@ -146,6 +149,34 @@ class Taken:
         self.nbytes = max(self.nbytes, taken)
         if abs(taken - self.seen[-1]) >= 8 << 20:
             self.seen.append(taken)
+
+
+class Peak:
+    """Tracks the resident bytes in a thread, since `ru_maxrss` cannot be reset."""
+
+    def __enter__(self) -> Peak:
+        self.base = self.bytes = self.resident()
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.follow)
+        self.thread.start()
+        return self
+
+    def follow(self) -> None:
+        while not self.done.wait(0.005):
+            self.bytes = max(self.bytes, self.resident())
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+    @staticmethod
+    def resident() -> int:
+        pages = Path("/proc/self/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
+
+    @property
+    def above(self) -> int:
+        return self.bytes - self.base
 
 
 def stable(ask: Callable[[], int], same: int = 10, longest: float = 5.0) -> int:
@@ -171,9 +202,12 @@ def timed(function: Callable[[], Any], runs: int) -> tuple[Any, list[float]]:
     return result, seconds
 
 
-def digest(labels: Any) -> str:
-    """Return a short digest of labels."""
-    return hashlib.blake2b(np.ascontiguousarray(labels), digest_size=8).hexdigest()
+def digest(*arrays: Any) -> str:
+    """Return a short digest of labels, or of other arrays."""
+    found = hashlib.blake2b(digest_size=8)
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
 
 
 class PhaseTimer:
@@ -211,6 +245,20 @@ ALGORITHM = ("move", "refine", "aggregate")
 def algorithm_seconds(timings: Any) -> float:
     """Return the seconds of moving, refining and aggregating."""
     return float(sum(timings.get(phase, 0.0) for phase in ALGORITHM))
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser that a script's first line describes, with the record's file as `-o`."""
+    found = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    found.add_argument("-o", "--output", type=Path, help="the record's file")
+    return found
+
+
+def replaced(
+    rows: Iterable[dict[str, Any]], row: dict[str, Any], *keys: str
+) -> list[dict[str, Any]]:
+    """Return rows with a new one in place of those that have the same values of some keys."""
+    return [*(each for each in rows if any(each[k] != row[k] for k in keys)), row]
 
 
 def saved(name: str, device: str, out: Path | None) -> Path:

@@ -33,9 +33,10 @@ from common import (
     algorithm_seconds,
     device_graph,
     host_graph,
+    kept,
     machine,
+    parser,
     save,
-    saved,
 )
 
 import louvain_um as lu
@@ -220,22 +221,20 @@ def as_ranks(asked: argparse.Namespace) -> tuple[list[Row], dict[str, Any]]:
 
 def main() -> None:
     """Print, and write, one object per graph, method and way to use several GPUs."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("graphs", nargs="*", default=["lfr20", "rmat20"])
-    parser.add_argument("--parts", default="devices", help="some of devices,peer,ranks")
-    parser.add_argument("--methods", nargs="+", default=["louvain"])
-    parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--devices", nargs="+", default=["cuda:0", "cuda:0,1"])
-    parser.add_argument("--budgets", nargs="+", default=["50%", "30%"], help="of part peer")
-    parser.add_argument("--peer", default="cuda:1")
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--exchanges", nargs="+", default=["host", "nccl"])
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="of ranks")
-    parser.add_argument("--mpi", action="store_true", help="run ranks as processes of mpiexec")
-    parser.add_argument("-o", "--output", type=Path)
-    asked = parser.parse_args()
-    file = saved("devices", asked.device, asked.output)
-    record = json.loads(file.read_text()) if file.exists() else {}
+    given = parser(__doc__)
+    given.add_argument("graphs", nargs="*", default=["lfr20", "rmat20"])
+    given.add_argument("--parts", default="devices", help="some of devices,peer,ranks")
+    given.add_argument("--methods", nargs="+", default=["louvain"])
+    given.add_argument("--trials", type=int, default=3)
+    given.add_argument("--devices", nargs="+", default=["cuda:0", "cuda:0,1"])
+    given.add_argument("--budgets", nargs="+", default=["50%", "30%"], help="of part peer")
+    given.add_argument("--peer", default="cuda:1")
+    given.add_argument("--ranks", type=int, default=2)
+    given.add_argument("--exchanges", nargs="+", default=["host", "nccl"])
+    given.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="of ranks")
+    given.add_argument("--mpi", action="store_true", help="run ranks as processes of mpiexec")
+    asked = given.parse_args()
+    record = kept("devices", asked.output, asked.device)
     for part in asked.parts.split(","):
         found: dict[str, Any] = {"machine": machine()}
         if part == "ranks":

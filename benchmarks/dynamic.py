@@ -1,8 +1,9 @@
-"""What does a batch cost on a changing graph, and what do communities that follow it cost?
+"""What do batches cost on a changing graph; what do communities that follow cost, and how good?
 
     python benchmarks/dynamic.py [--vertices N] [--arcs N] [--stores rows,csr] [-o FILE]
     python benchmarks/dynamic.py --device cuda --vertices 4194304 --arcs 156000000 [--churn 10000]
     python benchmarks/dynamic.py --device cuda --follow rmat22,lfr22 [--batch 10000]
+    python benchmarks/dynamic.py --streams [planted] [--modes follow] [--data ../shared/data]
 
 A random graph; batches of random edges are inserted, searched for and deleted again, compared with
 `compact()`, which rebuilds all rows, and with a copy of the targets, the floor of any rebuild.
@@ -14,29 +15,60 @@ store `csr` rebuilds for every batch: it has fewer runs. `--churn N` adds N batc
 stays as it is; of large insertions, each followed by a renewal, whose first loads kernels and is
 listed separately; sustained, with the renewals that batches cause; and as many small batches as
 `--stream` says, each synchronised. Static Leiden on the same device is there to compare with.
+
+`--streams` compares trackers of all modes with static runs, on a CPU. Every stream is cut into
+`--batches` batches; the trackers follow the same graph. At each of `--checks` checkpoints the
+modularity of each is divided by the mean of static Louvain over `--seeds` seeds. `arcs` are those
+of vertices that decided, by those of a static Louvain after each batch; `ms` is the time of a
+batch, of static Louvain that of the runs at the checkpoints, timed next to the others;
+`relabelled` is the share of vertices whose community's id changes in a batch; `nmi` is measured
+against the planted communities, for static Louvain under `static_nmi`. Rows of the record whose
+stream or mode is not measured this time stay in it; times compare by `static_ms`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from common import PhaseTimer, device_graph, host_graph, machine, save, saved, synchronize
+from common import (
+    DATA,
+    PhaseTimer,
+    device_graph,
+    host_graph,
+    kept,
+    machine,
+    parser,
+    replaced,
+    save,
+    synchronize,
+)
 
 import louvain_um as lu
+from louvain_um.dynamic import scenarios
+from louvain_um.dynamic.tracking.following import MODES
+from louvain_um.dynamic.windows import Step
 from louvain_um.events import observing
+from louvain_um.results.comparison import compare
 
 BATCHES = {"cpu": (1_000, 10_000, 100_000, 1_000_000)}
 BATCHES["cuda"] = (*BATCHES["cpu"], 10_000_000)
 
 Pair = tuple[Any, Any]
+Start = tuple[lu.DynamicGraph, Iterator[Step]]
+
+WAYS: dict[str, dict[str, Any]] = {mode: {"mode": mode} for mode in MODES}
+WAYS["static-louvain"] = {"mode": "static", "method": "louvain"}
+"""The tracker's modes, with Leiden where they run from nothing, and static Louvain."""
+
+BEGIN = 0.3
+"""Share of a real stream's edges that the graph begins with."""
 
 
 class Bench:
@@ -182,25 +214,126 @@ def follow(bench: Bench, name: str, asked: argparse.Namespace) -> dict[str, Any]
     return found
 
 
+def real(path: Path, batches: int, *, window: bool) -> Start:
+    """Return a graph of the stream's first edges and its later batches."""
+    stream = lu.read_stream(path, sort=True)
+    size = int(len(stream) * (1 - BEGIN) / batches) or 1
+    held = int(len(stream) * BEGIN / size) * size
+    steps = stream.steps(every=size, window=held if window else None)
+    graph = stream.graph()
+    for _ in range(held // size):
+        next(steps).apply(graph)
+    return graph, steps
+
+
+def generated(scenario: scenarios.Scenario) -> Start:
+    """Return the graph and the batches of a scenario."""
+    return lu.DynamicGraph(scenario.initial), scenario.steps()
+
+
+def streams(data: Path, batches: int) -> dict[str, Callable[[], Start]]:
+    """Return the streams by name."""
+    found: dict[str, Callable[[], Start]] = {}
+    for name in ("CollegeMsg", "sx-mathoverflow"):
+        path = data / f"{name}.txt.gz"
+        if path.exists():
+            found[f"{name} growing"] = lambda p=path: real(p, batches, window=False)
+            found[f"{name} window"] = lambda p=path: real(p, batches, window=True)
+    for change in scenarios.PLANTED:
+        size = {"communities": 200, "degree_in": 8, "degree_out": 5, "change": change, "batch": 4}
+        found[f"planted {change}"] = lambda size=size: generated(
+            scenarios.planted(20_000, steps=batches, seed=1, **size)
+        )
+    found["R-MAT churn"] = lambda: generated(scenarios.rmat(14, batch=200, steps=batches, seed=1))
+    return found
+
+
+def quality(name: str, start: Start, modes: list[str], asked: argparse.Namespace) -> Any:
+    """Return one row per mode."""
+    graph, steps = start
+    trackers = {mode: lu.Tracker(graph, **WAYS[mode]) for mode in modes}
+    rows: dict[str, dict[str, list[float]]] = {
+        mode: {"ratio": [], "relabelled": [], "nmi": []} for mode in modes
+    }
+    every = max(1, asked.batches // asked.checks)
+    static_arcs, static_seconds, static_nmi = [], [], []
+    for number, step in enumerate(steps, 1):
+        if number > asked.batches:
+            break
+        change = step.apply(graph)
+        for mode, tracker in trackers.items():
+            r = tracker.update(change)
+            rows[mode]["relabelled"].append(len(r.changed) / max(1, r.n_vertices))
+        if number % every and number != asked.batches:
+            continue
+        qualities = []
+        for seed in range(asked.seeds):
+            since = time.perf_counter()
+            static = lu.louvain(graph, device="cpu", seed=seed)
+            static_seconds.append(time.perf_counter() - since)
+            qualities.append(static.modularity)
+            static_arcs.append(sum(level.arcs_visited for level in static.levels))
+            if step.labels is not None:
+                static_nmi.append(compare(static.labels, step.labels).nmi)
+        for mode, tracker in trackers.items():
+            rows[mode]["ratio"].append(tracker.modularity / float(np.mean(qualities)))
+            if step.labels is not None:
+                nmi = compare(tracker.communities.labels, step.labels).nmi
+                rows[mode]["nmi"].append(nmi)
+    found = []
+    for mode, tracker in trackers.items():
+        history = tracker.to_frame()
+        ratio = np.array(rows[mode]["ratio"])
+        ms = static_seconds if mode == "static-louvain" else history["seconds"]
+        row = {
+            "stream": name, "mode": mode, "batches": len(history),
+            "vertices": graph.n_vertices, "arcs": graph.n_arcs, "mean": float(ratio.mean()),
+            "last_tenth": float(ratio[-max(1, len(ratio) // 10) :].mean()),
+            "p5": float(np.percentile(ratio, 5)), "min": float(ratio.min()),
+            "arcs_share": float(history["arcs_visited"].mean() / np.mean(static_arcs)),
+            "relabelled": float(np.mean(rows[mode]["relabelled"])),
+            "ms": 1e3 * float(np.mean(ms)), "static_ms": 1e3 * float(np.mean(static_seconds)),
+            "renewals": int(history["renewed"].sum()),
+            "audits": int(history["audit_lead"].notna().sum()),
+            "nmi": float(np.mean(rows[mode]["nmi"])) if rows[mode]["nmi"] else None,
+            "static_nmi": float(np.mean(static_nmi)) if static_nmi else None,
+        }  # fmt: skip
+        print(*(f"{k} {v:.4g}" if isinstance(v, float) else v for k, v in row.items()), flush=True)
+        found.append(row)
+    return found
+
+
 def main() -> None:
-    """Measure batches, or trackers, and save."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--device", choices=tuple(BATCHES), default="cpu")
-    parser.add_argument("--vertices", type=int, default=1 << 20)
-    parser.add_argument("--arcs", type=int, default=42_000_000)
-    parser.add_argument("--stores", default="rows")
-    parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--churn", type=int, default=0)
-    parser.add_argument("--follow", help="graphs on which trackers are measured, by commas")
-    parser.add_argument("--batch", type=int, default=10_000)
-    parser.add_argument("--renewals", type=int, default=8)
-    parser.add_argument("--sustained", type=int, default=100)
-    parser.add_argument("--stream", type=int, default=300)
-    parser.add_argument("-o", "--output", type=Path)
-    asked = parser.parse_args()
+    """Measure batches, or trackers on graphs or streams, and save."""
+    options = parser(__doc__)
+    options.add_argument("--device", choices=tuple(BATCHES), default="cpu")
+    options.add_argument("--vertices", type=int, default=1 << 20)
+    options.add_argument("--arcs", type=int, default=42_000_000)
+    options.add_argument("--stores", default="rows")
+    options.add_argument("--runs", type=int, default=9)
+    options.add_argument("--churn", type=int, default=0)
+    options.add_argument("--follow", help="graphs on which trackers are measured, by commas")
+    options.add_argument("--batch", type=int, default=10_000)
+    options.add_argument("--renewals", type=int, default=8)
+    options.add_argument("--sustained", type=int, default=100)
+    options.add_argument("--stream", type=int, default=300)
+    options.add_argument("--streams", nargs="*", help="parts of the names of streams; none: all")
+    options.add_argument("--data", type=Path, default=DATA)
+    options.add_argument("--batches", type=int, default=1000)
+    options.add_argument("--checks", type=int, default=50)
+    options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--modes", default=",".join(WAYS))
+    asked = options.parse_args()
+    if asked.streams is not None:
+        rows = kept("tracking", asked.output).get("results", [])
+        for name, make in streams(asked.data, asked.batches).items():
+            if not asked.streams or any(part in name for part in asked.streams):
+                for row in quality(name, make(), asked.modes.split(","), asked):
+                    rows = replaced(rows, row, "stream", "mode")
+                save("tracking", {"machine": machine(), "results": rows}, asked.output)
+        return
     bench = Bench(asked.device)
-    file = saved("dynamic", asked.device, asked.output)
-    record = json.loads(file.read_text()) if file.exists() else {}
+    record = kept("dynamic", asked.output, asked.device)
     if asked.follow:
         found = {name: follow(bench, name, asked) for name in asked.follow.split(",")}
         record["following"] = {"machine": machine(), "graphs": found}

@@ -2,6 +2,7 @@
 
     python benchmarks/peers.py [--repeat 3] [--seconds 5] [--data FOLDER] [-o FILE]
     python benchmarks/peers.py lfr22 rmat22 --device cuda
+    python benchmarks/peers.py 20000000 --memory louvain
 
 CPU: NetworKit, igraph, leidenalg, scikit-network, scanpy, louvain-um at all efforts. GPU: cuGraph
 (pylibcugraph, without data frames) and louvain-um. Every peer runs in a separate process; peers
@@ -12,6 +13,11 @@ memory above that before the graph was loaded, including the peer's format. `cpu
 time of all threads in the repetition with the least. `speedup` is NetworKit's time over the peer's
 on the same graph. `load` is the load average of the minute before: above one or two, the machine
 was busy.
+
+`--memory` measures what louvain-um takes on a CPU, above what the interpreter does: to build a
+graph of planted communities with about so many arcs, 16 a vertex, and to detect, or to detect only
+in a graph that is generated. Large arrays get separate memory mappings, as on the command line. The
+limit is 20 bytes per arc and 100 per vertex, without the edge list.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -32,10 +39,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import DATA, GENERATED, host_graph, machine, save, saved
-from memory import Peak
+from common import DATA, GENERATED, Peak, host_graph, kept, machine, parser, replaced, save
 
 import louvain_um as lu
+from louvain_um.cli import mmap_large_arrays
 from louvain_um.generators import lfr, rmat
 from louvain_um.options import EFFORTS
 
@@ -359,32 +366,75 @@ def with_speedups(rows: list[dict[str, Any]], peers: list[str]) -> list[dict[str
     ]
 
 
+def planted(arcs: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """Return vertices and edges: communities of 128, with two of three edges inside."""
+    n, count = arcs // 16, arcs // 2
+    rng = np.random.default_rng(1)
+    u, v = (rng.integers(0, n, count, dtype=np.uint32) for _ in "uv")
+    inside = rng.random(count, dtype=np.float32) < 0.67
+    v[inside] = np.minimum((u[inside] & ~np.uint32(127)) | (v[inside] & 127), n - 1)
+    return n, u, v
+
+
+def memory(name: str, method: str) -> dict[str, Any]:
+    """Return the bytes that building and detecting take, which no run before may have freed."""
+    mmap_large_arrays()
+    detect = getattr(lu, method)
+    detect(lu.Graph.from_edges([0, 1, 2], [1, 2, 0]), device="cpu", threads=2)
+    if name in GENERATED:
+        with Peak() as build:
+            graph = host_graph(name)
+    else:
+        n, u, v = planted(int(name))
+        with Peak() as build:
+            graph = lu.Graph.from_edges(u, v, n_vertices=n)
+        del u, v
+    n, held, since = graph.n_vertices, graph.nbytes, time.perf_counter()
+    with Peak() as run:
+        result = detect(graph, device="cpu")
+    seconds = time.perf_counter() - since
+    # Memory of the generators does not count.
+    peak = held + run.above if name in GENERATED else max(build.above, held + run.above)
+    return {
+        "graph": name if name in GENERATED else "planted", "method": method,
+        "vertices": n, "arcs": graph.n_arcs, "build_bytes": build.above, "graph_bytes": held,
+        "detect_bytes": run.above, "peak_bytes": peak,
+        "bytes_per_arc_above_100_per_vertex": round((peak - 100 * n) / graph.n_arcs, 2),
+        "ru_maxrss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "groups": dict(result.memory), "seconds": round(seconds, 2),
+        "modularity": result.modularity,
+    }  # fmt: skip
+
+
 def main() -> None:
     """Run every peer on every graph."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("graphs", nargs="*", help=f"of {', '.join(GENERATED)}, or real files")
-    parser.add_argument("--device", choices=list(PEERS), default="cpu")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("-o", "--output", type=Path)
-    parser.add_argument("--only", default="", help="regular expression of peers; others are kept")
-    parser.add_argument("--trial", nargs=2, metavar=("PEER", "GRAPH"), help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("graphs", nargs="*", help=f"of {', '.join(GENERATED)}, or real files")
+    options.add_argument("--device", choices=list(PEERS), default="cpu")
+    options.add_argument("--repeat", type=int, default=3)
+    options.add_argument("--seconds", type=float, default=5.0)
+    options.add_argument("--data", type=Path, default=DATA)
+    options.add_argument("--only", default="", help="regular expression of peers; others are kept")
+    options.add_argument("--memory", choices=("louvain", "leiden"), help="of a CPU, one graph")
+    options.add_argument("--trial", nargs=2, metavar=("PEER", "GRAPH"), help=argparse.SUPPRESS)
+    asked = options.parse_args()
     if asked.trial:
         trial(asked.device, *asked.trial, asked.repeat, asked.seconds)
+        return
+    if asked.memory:
+        row, record = memory(*asked.graphs, asked.memory), kept("memory", asked.output)
+        print(json.dumps(row))
+        rows = replaced(record.get("results", []), row, "graph", "method", "arcs")
+        save("memory", {"machine": machine(), "results": rows}, asked.output)
         return
     peers = {
         name: peer for name, peer in PEERS[asked.device].items() if re.search(asked.only, name)
     }
     record: dict[str, Any] = {"machine": machine(), "versions": versions(asked.device)}
-    before = saved("peers", asked.device, asked.output)
-    kept = list[dict[str, Any]]()
-    if asked.only and before.exists():
-        older = json.loads(before.read_text())
-        kept = older["results"]
-        for package, known in record["versions"].items():  # of peers that are kept
-            record["versions"][package] = known or older["versions"].get(package)
+    older = kept("peers", asked.output, asked.device) if asked.only else {}
+    rows: list[dict[str, Any]] = older.get("results", [])
+    for package, known in record["versions"].items() if older else ():  # of peers that are kept
+        record["versions"][package] = known or older["versions"].get(package)
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.graphs or (CPU_GRAPHS if asked.device == "cpu" else GPU_GRAPHS):
             graph = graph_of(name, asked.data)
@@ -408,15 +458,14 @@ def main() -> None:
                 row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
                 row |= {"peer": peer, "load": load, **json.loads(done.stdout.splitlines()[-1])}
                 row["arcs_per_s"] = graph.n_arcs / row["seconds"]
-                kept = [each for each in kept if (each["graph"], each["peer"]) != (name, peer)]
-                kept.append(row)
+                rows = replaced(rows, row, "graph", "peer")
                 print(
                     f"{name:22} {peer:24} {row['seconds']:8.3f} s "
                     f"{row['arcs_per_s'] / 1e6:9.1f} M arcs/s  Q {row['modularity']:.4f} "
                     f"{row['peak_bytes'] >> 20:6} MiB  load {load:.1f}",
                     flush=True,
                 )
-            record["results"] = with_speedups(kept, list(PEERS[asked.device]))
+            record["results"] = with_speedups(rows, list(PEERS[asked.device]))
             save("peers", record, asked.output, asked.device)
 
 

@@ -1,6 +1,6 @@
 """How fast are graphs read, compared with pandas reading the same file?
 
-    python benchmarks/reading.py [--part numbers|names] [--edges N] [--runs 9] [--out FILE]
+    python benchmarks/reading.py [--part numbers|names] [--edges N] [--runs 9] [-o FILE]
 
 Numbers: three temporary files of 5 M edges: ids separated by tabs; ids and weights separated by
 commas, with all digits of a double; the same with three decimals. pandas returns columns of
@@ -16,8 +16,6 @@ A part that is not measured keeps its record.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
@@ -27,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import RESULTS, machine, save
+from common import kept, machine, parser, save
 
 import louvain_um as lu
 from louvain_um.formats import tables
@@ -97,13 +95,11 @@ def compare(
     shown = ", ".join(f"{name} {value:.3f} s" for name, value in least.items())
     print(f"{title}: {shown}, ratio {ratio:.2f}")
     return {
-        "file": title,
-        "edges": edges,
+        "file": title, "edges": edges, "ratio": ratio,
         **{f"{name}_seconds": value for name, value in least.items()},
-        "ratio": ratio,
         **{f"{name}_cpu_seconds": min(busy for _, busy in seconds[name]) for name in peers},
         **{f"{name}_all_seconds": [wall for wall, _ in seconds[name]] for name in peers},
-    }
+    }  # fmt: skip
 
 
 def numbers(folder: Path, edges: int, runs: int) -> list[dict[str, Any]]:
@@ -138,21 +134,19 @@ def names(folder: Path, edges: int, runs: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=sorted(EDGES), action="append")
-    parser.add_argument("--edges", type=int)
-    parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    kept = options.out or RESULTS / "reading.json"
-    record = json.loads(kept.read_text()) if kept.exists() else {}
+    given = parser(__doc__)
+    given.add_argument("--part", choices=sorted(EDGES), action="append")
+    given.add_argument("--edges", type=int)
+    given.add_argument("--runs", type=int, default=9)
+    options = given.parse_args()
+    record = kept("reading", options.output)
     about = {**machine(), "pandas": pd.__version__, "numpy": np.__version__}
     with tempfile.TemporaryDirectory() as folder:
         for part in options.part or EDGES:
             edges = options.edges or EDGES[part]
             measure = {"numbers": numbers, "names": names}[part]
             record[part] = {"machine": about, "results": measure(Path(folder), edges, options.runs)}
-    print(save("reading", record, options.out))
+    print(save("reading", record, options.output))
 
 
 if __name__ == "__main__":

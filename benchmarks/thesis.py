@@ -20,7 +20,6 @@ GPU.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import subprocess
@@ -32,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from attach import ATTACH, compiled, thesis_groups
-from common import kept, machine, save
+from common import kept, machine, parser, save
 
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.machine.profiles import load_machine
@@ -269,14 +268,13 @@ def beside(record: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Replay or run, and save."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--parts", nargs="+", choices=("program", "accesses", "model"))
-    parser.add_argument("--graphs", nargs="+", default=[graph.name for graph in GRAPHS])
-    parser.add_argument("--scale", type=float)
-    parser.add_argument("--large-scale", type=float, default=SCALE * LARGE_SCALE)
-    parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("-o", "--output", type=Path)
-    asked = parser.parse_args()
+    given = parser(__doc__)
+    given.add_argument("--parts", nargs="+", choices=("program", "accesses", "model"))
+    given.add_argument("--graphs", nargs="+", default=[graph.name for graph in GRAPHS])
+    given.add_argument("--scale", type=float)
+    given.add_argument("--large-scale", type=float, default=SCALE * LARGE_SCALE)
+    given.add_argument("--repeat", type=int, default=2)
+    asked = given.parse_args()
     if asked.parts:
         record = kept("thesis", asked.output, "cuda")
         if asked.parts != ["model"]:

@@ -82,7 +82,7 @@ def test_pages_of_a_search_are_those_of_its_rows_in_the_order_of_blocking(kinds)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
         patch.setattr(policy, "_KNOWN", dict(policy.known_policies()))  # the script adds some
-        figures = importlib.import_module("paper_figures")
+        figures = importlib.import_module("paper_programs")
     assert figures.blocked(np.arange(7), 2, 2).tolist() == [0, 2, 1, 3, 4, 6, 5]
     assert figures.blocked(np.arange(7), 0, 2).tolist() == list(range(7))
     begins, ends = np.array([0, 3000, 5000]), np.array([10, 3000, 9000])

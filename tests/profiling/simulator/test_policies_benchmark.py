@@ -1,4 +1,4 @@
-"""How benchmarks/validation.py compares measured points with replays."""
+"""How benchmarks/policies.py compares measured points with replays."""
 
 import importlib
 
@@ -16,7 +16,7 @@ FOLDER = BENCHMARKS
 def benchmark():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(FOLDER)
-        return importlib.import_module("validation")
+        return importlib.import_module("policies")
 
 
 @pytest.fixture(scope="module")
