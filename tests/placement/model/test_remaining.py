@@ -169,4 +169,3 @@ def test_recorded_runs_are_expected_to_within_a_quarter():
     assert [len(runs) for runs in right.values()] == [200, 100, 200]
     level_0, others, cycle_0 = map(sum, right.values())
     assert min(level_0 / 2, others, cycle_0 / 2) >= 90
-    assert (level_0, others, cycle_0) == (181, 100, 193)
