@@ -51,7 +51,6 @@ from common import GENERATED, digest
 
 import louvain_um as lu
 from louvain_um import generators
-from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
 from louvain_um.algorithms.programs import program_for, program_of
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Event
@@ -61,6 +60,7 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement, Policy, register
 from louvain_um.placement.program import tune_blocking
 from louvain_um.profiling.access.recorded_plans import trace_of
+from louvain_um.profiling.record.jobs import FROM_A_SOURCE, run_algorithm, widest
 from louvain_um.profiling.simulator import (
     Array,
     Driver,

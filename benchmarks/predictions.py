@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
-from louvain_um.placement.model.measured_runs import expected_seconds, features
+from louvain_um.placement.model.forecast import expected_seconds, features
 from louvain_um.placement.model.workload import LocalStructure
 from louvain_um.planning import measure, plan, plan_shape
 

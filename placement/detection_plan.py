@@ -23,8 +23,16 @@ from louvain_um.placement.layout import (
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
-from louvain_um.placement.model.forecast import OUTSIDE, StageForecast, corrected, forecast
-from louvain_um.placement.model.measured_runs import Basis, TimeRange, relative_time, time_range
+from louvain_um.placement.model.forecast import (
+    OUTSIDE,
+    Basis,
+    StageForecast,
+    TimeRange,
+    corrected,
+    forecast,
+    relative_time,
+    time_range,
+)
 from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.workload import (
     ONE_RUN,

@@ -21,7 +21,7 @@ from louvain_um.options import Method, Options
 from louvain_um.planning import plan
 from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.communities import Communities
-from louvain_um.results.significance import Significance
+from louvain_um.results.comparison import Significance
 
 SIMILAR: Final = 2.0
 """Communities of random graphs are compared with one of at most so many times their volume."""

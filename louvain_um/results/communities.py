@@ -19,7 +19,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import induced_graph, subgraph
 from louvain_um.options import ObjectiveName
 from louvain_um.results import display, saving
-from louvain_um.results.comparison import Agreement, compare
+from louvain_um.results.comparison import Agreement, Significance, compare
 from louvain_um.results.description import Description, describe
 from louvain_um.results.frame import Library, community_table, to_frame
 from louvain_um.results.given_labels import Given, refuse_other_order
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from louvain_um.progress import Progress
-    from louvain_um.results.significance import Significance
 
 __all__ = ["Communities", "Level", "number_by_size"]
 

@@ -1,4 +1,4 @@
-"""What a profile runs: a detection, or another algorithm."""
+"""What a profile runs: a detection, or another algorithm, by its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from louvain_um.algorithms.by_name import check_source
+import numpy as np
+
+from louvain_um.algorithms import products, structure, traversal
 from louvain_um.algorithms.programs import check_name
 from louvain_um.errors import DeviceUnavailableError, OptionError
 from louvain_um.events import Event, Observer
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
     from louvain_um.placement.program import Program
     from louvain_um.profiling.sources.source import EventSource
+
+FROM_A_SOURCE: Final = ("bfs", "sssp")
+"""Algorithms that begin at a vertex."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,6 @@ class Algorithm:
 
     def run(self, graph: Any, chosen: Choice, observer: Observer) -> dict[str, Any]:
         """Run it; return its metadata. Arrays of the GPU's program are named on the CPU, too."""
-        from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
         from louvain_um.algorithms.programs import program_for, vertex_of
 
         # Refused before anything is recorded, so that no session is left.
@@ -180,3 +184,38 @@ def _on_cpu(program: Program, observer: Observer) -> Iterator[None]:
         observer(Event(kind="end", phase="run"))
         for event in announced_arrays(program, "freed"):
             observer(event)
+
+
+def run_algorithm(name: str, graph: Any, *, source: Any = None, **how: Any) -> Any:
+    """Run an algorithm."""
+    check_name(name)
+    if name in FROM_A_SOURCE:
+        search: Any = traversal.bfs if name == "bfs" else traversal.sssp
+        return search(graph, widest(graph) if source is None else source, **how)
+    check_source(name, source)
+    if name == "spmv":
+        return products.spmv(graph, np.ones(graph.n_vertices), **how)
+    call: Any = {
+        "components": structure.connected_components,
+        "mst": structure.minimum_spanning_forest,
+        "pagerank": products.pagerank,
+        "triangles": structure.triangles,
+    }[name]
+    return call(graph, **how)
+
+
+def check_source(name: str, source: Any, option: str = "source") -> None:
+    """Refuse a source, given as this option, of what begins at no vertex."""
+    if source is not None and name not in FROM_A_SOURCE:
+        raise OptionError(
+            option, source, f"omit {{option}}, which only {' and '.join(FROM_A_SOURCE)} take",
+            problem=f"{name} begins at no vertex",
+        )  # fmt: skip
+
+
+def widest(graph: Any) -> Any:
+    """Return the vertex of most arcs by its name, of equals the first; 0 if there is none."""
+    if not graph.n_vertices:
+        return 0
+    number = int((graph.offsets[1:] - graph.offsets[:-1]).argmax())
+    return number if graph.names is None else graph.names.tolist()[number]

@@ -45,8 +45,8 @@ def options_for(policy: str | Path | Policy, rate: float, settings: Settings) ->
 
 def warm_up(graph: Graph, settings: Settings, program: str | None = None) -> None:
     """Run once, so that no point includes compile time."""
-    from louvain_um.algorithms.by_name import run_algorithm
     from louvain_um.api import run
+    from louvain_um.profiling.record.jobs import run_algorithm
 
     device = settings.device or "cuda"
     if program is not None:
@@ -94,9 +94,8 @@ def measure_program(
     name: str, graph: Graph, policy: str | Path | Policy, rate: float, settings: Settings
 ) -> dict[str, Any]:
     """Return a row of results of another algorithm, as `measure` does for detection."""
-    from louvain_um.algorithms.by_name import run_algorithm
     from louvain_um.algorithms.programs import program_for
-    from louvain_um.profiling.record.jobs import held_ballast
+    from louvain_um.profiling.record.jobs import held_ballast, run_algorithm
 
     options, timers = options_for(policy, rate, settings), [PhaseTimer() for _ in range(2)]
     program = program_for(name, graph)

@@ -65,8 +65,8 @@ def profile(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Run an algorithm and record accesses, page faults and migrations by array."""
-    from louvain_um.algorithms.by_name import check_source
     from louvain_um.cli.progress import progress_reporter
+    from louvain_um.profiling.record.jobs import check_source
     from louvain_um.profiling.record.profiler import check, profile
     from louvain_um.profiling.sources.source import LIGHT, SOURCES
 

@@ -12,7 +12,7 @@ import numpy as np
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.cpu.walk import INLINE, after, piece_at
-from louvain_um.graph.merge import sort_row
+from louvain_um.graph.rows import sort_row
 
 NONE = np.uint32(0xFFFFFFFF)
 """Target of an entry that was deleted, or never filled; also a link that leads nowhere."""

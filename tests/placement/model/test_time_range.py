@@ -12,7 +12,7 @@ from louvain_um.generators import lfr
 from louvain_um.gpu.memory.shape import Shape, arcs_range, expected_arcs
 from louvain_um.options import Budget
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.model.measured_runs import time_range
+from louvain_um.placement.model.forecast import time_range
 from louvain_um.placement.model.workload import LocalStructure
 from louvain_um.planning import measure, plan_shape
 from tests.paths import RESULTS

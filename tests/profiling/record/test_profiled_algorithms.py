@@ -3,7 +3,6 @@
 import pytest
 
 import louvain_um as lu
-from louvain_um.algorithms.by_name import run_algorithm, widest
 from louvain_um.algorithms.programs import BUILDERS
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.events import Event
@@ -11,6 +10,7 @@ from louvain_um.generators import rmat
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling import load, profile
 from louvain_um.profiling.access.recordings import recording_in
+from louvain_um.profiling.record.jobs import run_algorithm, widest
 from louvain_um.profiling.sweep.replay import Point, replay
 
 GRAPH = rmat(13, edge_factor=8, weights="uniform", seed=5).graph

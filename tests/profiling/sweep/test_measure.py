@@ -107,9 +107,9 @@ def test_energy_is_that_of_runs_repeated_for_two_seconds(monkeypatch):
 
 
 def test_a_point_of_another_program(monkeypatch):
-    from louvain_um.algorithms import by_name
     from louvain_um.events import Event
     from louvain_um.generators import rmat
+    from louvain_um.profiling.record import jobs
     from louvain_um.profiling.sweep.measure import measure_program
 
     asked = []
@@ -123,7 +123,7 @@ def test_a_point_of_another_program(monkeypatch):
             for kind in ("start", "end"):
                 observer(Event(kind=kind, phase=phase))
 
-    monkeypatch.setattr(by_name, "run_algorithm", run)
+    monkeypatch.setattr(jobs, "run_algorithm", run)
     watched = SimpleNamespace(summary=lambda: {"bytes_to_device": 33})
     seen = []
     monkeypatch.setattr(
