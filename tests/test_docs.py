@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from louvain_um.core.atomic_files import lock
 from tests.paths import ROOT
 from tests.profiling.views import browser
 
@@ -57,16 +58,23 @@ class Page(html.parser.HTMLParser):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """Return the folder of the guide, built with warnings as errors."""
+    """Return the folder of the guide, built once by all processes, with warnings as errors."""
     for needed in ("sphinx", "myst_parser", "numpydoc", "furo"):
         pytest.importorskip(needed)
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", DOCS, folder / "html"]
-    done = subprocess.run(
-        [*command, "-d", folder / "doctrees"], capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONWARNINGS": ""},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    of_run = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        of_run = of_run.parent
+    folder = of_run / "site"
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", DOCS, folder / "making"]
+    with open(of_run / "site.lock", "w") as alone:
+        lock(alone.fileno(), wait=True)
+        if not (folder / "html").exists():
+            done = subprocess.run(
+                [*command, "-d", folder / "doctrees"], capture_output=True, text=True, check=False,
+                env={**os.environ, "PYTHONWARNINGS": ""},
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            (folder / "making").rename(folder / "html")
     return folder / "html"
 
 

@@ -12,7 +12,7 @@ from tests.tiers import TIERS
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder of two files with a plain test, and one of each tier."""
+    """A folder of two files with a plain test and one of each tier, and of one without tiers."""
     found = tmp_path_factory.mktemp("tiers")
     (found / "pytest.ini").write_text("[pytest]\n")
     (found / "conftest.py").write_text(
@@ -22,15 +22,16 @@ def folder(tmp_path_factory):
     text += "".join(f"@pytest.mark.{tier}\ndef test_{tier}(): pass\n" for tier in TIERS)
     for name in ("one", "two"):
         (found / f"test_{name}.py").write_text(text)
+    (found / "test_three.py").write_text("def test_plain(): pass\n")
     return found
 
 
 RUNS = [
-    ((), 2),
-    ((".",), 2),
-    (("-n", "2"), 2),
-    (("-m", ""), 10),
-    (("--all",), 10),
+    ((), 3),
+    ((".",), 3),
+    (("-n", "2"), 3),
+    (("-m", ""), 11),
+    (("--all",), 11),
     (("-m", "site or deep"), 4),
     (("-k", "records"), 2),
     (("test_one.py",), 5),
@@ -52,3 +53,4 @@ def test_what_a_run_takes(folder):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     passed = [int(number) for number in re.findall(r"(\d+) passed", done.stdout)]
     assert passed == [number for _, number in RUNS], done.stdout + done.stderr
+    assert "4 passed, 6 deselected" in done.stdout  # a file without the tiers is not imported

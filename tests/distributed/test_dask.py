@@ -4,7 +4,9 @@ import json
 import logging
 import re
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,15 @@ from tests.distributed.runs import METHODS, assert_equal, graph_named, one_proce
 pytestmark = pytest.mark.system
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Three workers, which every test leaves as they were."""
+    from louvain_um.distributed.carriers.dask_session import local_client
+
+    with local_client(3) as client:
+        yield client
 
 
 @pytest.fixture
@@ -66,6 +77,19 @@ def before_exchange(client, worker, step, act):
     client.run(inject, workers=[worker])
 
 
+@contextmanager
+def patched(client, name, value):
+    """Give one worker another value of a name in a module, for a time."""
+    worker = [workers_of(client)[1]]
+
+    def patch():
+        mock.patch(name, value).start()
+
+    client.run(patch, workers=worker)
+    yield
+    client.run(mock.patch.stopall, workers=worker)
+
+
 def kill_function():
     """Return a function that kills its process; nested, so that workers need not import it."""
 
@@ -82,8 +106,8 @@ def workers_of(client):
     return sorted(client.nthreads())
 
 
-def test_labels_are_those_of_one_process(start):
-    client, events = start(3), list[Event]()
+def test_labels_are_those_of_one_process(client):
+    events = list[Event]()
     for method in METHODS:
         assert_equal(run(client, method, observer=events.append), one_process("lfr", method))
         found = getattr(lu, method)(graph_named("lfr"), cluster=client)
@@ -126,9 +150,7 @@ def test_killed_workers_are_done_without(start, tmp_path, steps):
         assert found.provenance["replayed"] > 0
 
 
-def test_an_exception_in_one_rank_stops_all(start):
-    client = start(3)
-
+def test_an_exception_in_one_rank_stops_all(client):
     def fail():
         raise ValueError("broken on purpose")
 
@@ -151,34 +173,24 @@ def test_a_stalled_worker_ends_in_one_line(start):
         run(client, patience=2.0)
 
 
-def test_a_full_disk_under_a_checkpoint_ends_in_one_line(start, tmp_path):
-    client = start(2)
-
-    def fill_disk():
+def test_a_full_disk_under_a_checkpoint_ends_in_one_line(client, tmp_path):
+    def full(path):
         import errno
 
-        from louvain_um.core import atomic_files
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-        def full(path):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        atomic_files.flush = full
-
-    client.run(fill_disk, workers=[workers_of(client)[1]])
-    with pytest.raises(LouvainUmError, match=r"disk is full.*free some space"):
+    with (
+        patched(client, "louvain_um.core.atomic_files.flush", full),
+        pytest.raises(LouvainUmError, match=r"disk is full.*free some space"),
+    ):
         run(client, checkpoint=tmp_path)
 
 
-def test_a_worker_of_another_version_is_refused(start):
-    client = start(2)
-
-    def change():
-        from louvain_um.distributed.carriers import dask_rank
-
-        dask_rank.version_digest = lambda: "another"
-
-    client.run(change, workers=[workers_of(client)[1]])
-    with pytest.raises(LouvainUmError, match=r"rank 1 of 2\) runs another version.*install"):
+def test_a_worker_of_another_version_is_refused(client):
+    with (
+        patched(client, "louvain_um.distributed.carriers.dask_rank.version_digest", lambda: "x"),
+        pytest.raises(LouvainUmError, match=r"rank 1 of 3\) runs another version.*install"),
+    ):
         run(client)
 
 
@@ -196,9 +208,9 @@ def test_an_address_that_dask_cannot_use_is_an_error(address):
         lu.louvain(graph_named("lfr"), cluster=address)
 
 
-def test_a_rank_without_a_gpu_is_reported(start):
-    with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 2 \(on .*\) has no GPU: .*use"):
-        lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")
+def test_a_rank_without_a_gpu_is_reported(client):
+    with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 3 \(on .*\) has no GPU: .*use"):
+        lu.louvain(graph_named("lfr"), cluster=client, device="cuda")
 
 
 def test_a_refused_run_is_a_line_in_the_logs_of_workers():
@@ -248,15 +260,15 @@ def test_the_command_line_leaves_a_pattern_to_the_ranks(tmp_path):
     assert read_labels(output).communities.tolist() == one.labels.tolist()
 
 
-def test_ranks_write_labels_that_no_client_holds(tmp_path, start):
-    client, graph = start(2), graph_named("lfr")
+def test_ranks_write_labels_that_no_client_holds(tmp_path, client):
+    graph = graph_named("lfr")
     found = lu.detect_partitioned(graph, tmp_path / "out", cluster=client, method="leiden")
     one = one_process("lfr", "leiden")
     assert not isinstance(found, Communities)
     assert not hasattr(found, "labels")
     assert (found.modularity, found.levels[0].arcs) == (one.modularity, graph.n_arcs)
     assert found.sizes.tolist() == one.sizes.tolist()
-    assert [Path(file).name for file in found.files] == ["part-00000.parquet", "part-00001.parquet"]
+    assert [Path(file).name for file in found.files] == [f"part-0000{i}.parquet" for i in range(3)]
     assert pq.read_table(tmp_path / "out")["community"].to_pylist() == one.labels.tolist()
     with pytest.raises(LouvainUmError, match="has files already"):
         lu.detect_partitioned(graph, tmp_path / "out", cluster=client)
@@ -279,18 +291,18 @@ def test_the_command_line_leaves_labels_to_ranks(tmp_path):
     assert pq.read_table(folder)["community"].to_pylist() == one.labels.tolist()
 
 
-def test_a_recording_says_what_each_rank_did():
+def test_a_recording_says_what_each_rank_did(client):
     from louvain_um.profiling.session.data import ranks_of
     from louvain_um.profiling.views.timeline import trace
 
     with lu.recording() as recorded:
-        found = lu.louvain(graph_named("lfr"), cluster="local:2", observer=recorded)
+        found = lu.louvain(graph_named("lfr"), cluster=client, observer=recorded)
     rows = ranks_of(recorded.session)
-    assert [row.rank for row in rows] == [0, 1]
+    assert [row.rank for row in rows] == [0, 1, 2]
     assert [row.work for row in rows] == [each["work"] for each in found.provenance["by_rank"]]
     events = trace(recorded.session)["traceEvents"]
     lanes = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert lanes >= {"rank 0", "rank 1"}
+    assert lanes >= {"rank 0", "rank 1", "rank 2"}
 
 
 def test_a_closed_client_and_a_dask_table_lead_on(start):
