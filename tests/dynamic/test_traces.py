@@ -18,6 +18,11 @@ OPTIONS = (
     "bal:block=2", "bal:block=128:order=sorted", "pages:layout=aos:ids=queue",
     "pages:layout=soa:edges=semantic",
 )  # fmt: skip
+MORE_OPTIONS = (
+    "bump:page=256", "pages:page=32:order=sorted", "pages:page=128", "vine:block=3",
+    "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536", "pages:layout=soa:order=sorted",
+    "pages:edges=semantic", "pages:layout=aos:edges=semantic:page=32",
+)  # fmt: skip
 
 
 @pytest.fixture(params=[*STORES, *OPTIONS], scope="module")
@@ -54,6 +59,7 @@ def test_the_order_of_a_batch_does_not_matter(data, seed, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("store", [*STORES, *OPTIONS, *MORE_OPTIONS])
 def test_a_hundred_thousand_operations(store, weighted):
     model = Model(150, weighted)
     g = DynamicGraph(150, weighted=weighted, store=store, threads=2)
