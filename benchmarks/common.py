@@ -20,7 +20,6 @@ import numpy as np
 
 import louvain_um as lu
 from louvain_um import generators
-from louvain_um.events import Event
 
 HERE = Path(__file__).resolve().parent
 DATA = (HERE.parent / "../shared/data").resolve()
@@ -128,29 +127,6 @@ def device_seconds(call: Callable[[], Any]) -> float:
     return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
 
 
-class Taken:
-    """An observer of a run: the most device memory in use, by the driver, and each larger change.
-
-    `seen` has the bytes in use at every change of 8 MiB or more.
-    """
-
-    def __init__(self) -> None:
-        import cupy
-
-        cupy.get_default_memory_pool().free_all_blocks()
-        self.ask = cupy.cuda.runtime.memGetInfo
-        self.free = stable(lambda: self.ask()[0])
-        self.nbytes = 0
-        self.seen = [0]
-
-    def __call__(self, event: Event) -> None:
-        free, _ = self.ask()
-        taken = self.free - free
-        self.nbytes = max(self.nbytes, taken)
-        if abs(taken - self.seen[-1]) >= 8 << 20:
-            self.seen.append(taken)
-
-
 class Peak:
     """Tracks the resident bytes in a thread, since `ru_maxrss` cannot be reset."""
 
@@ -179,17 +155,6 @@ class Peak:
         return self.bytes - self.base
 
 
-def stable(ask: Callable[[], int], same: int = 10, longest: float = 5.0) -> int:
-    """Return a value once it is stable: the driver frees memory in the background."""
-    until = time.perf_counter() + longest
-    answers = [ask()]
-    while len(answers) < same and time.perf_counter() < until:
-        time.sleep(0.05)
-        answer = ask()
-        answers = [*answers, answer] if answer == answers[-1] else [answer]
-    return answers[-1]
-
-
 def timed(function: Callable[[], Any], runs: int) -> tuple[Any, list[float]]:
     """Return the last result of a function and the seconds of each run."""
     seconds = []
@@ -208,27 +173,6 @@ def digest(*arrays: Any) -> str:
     for array in arrays:
         found.update(np.ascontiguousarray(array).data)
     return found.hexdigest()
-
-
-class PhaseTimer:
-    """An observer that lists the seconds of every phase, the device's part included."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self.cycle, self.since = -1, 0.0
-
-    def __call__(self, event: Event) -> None:
-        if event.kind not in ("start", "end"):
-            return
-        synchronize()
-        now = time.perf_counter()
-        if event.kind == "start":
-            self.cycle += event.phase == "move" and event.level == 0
-            self.since = now
-            return
-        where = {"phase": event.phase, "cycle": self.cycle, "level": event.level}
-        sizes = {"vertices": event.vertices, "arcs": event.arcs}
-        self.rows.append(where | sizes | {"seconds": now - self.since})
 
 
 def synchronize() -> None:

@@ -20,8 +20,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,6 @@ from typing import Any
 import numpy as np
 from common import (
     ALGORITHM,
-    PhaseTimer,
     algorithm_seconds,
     device_graph,
     host_graph,
@@ -40,17 +37,13 @@ from common import (
 )
 
 import louvain_um as lu
-from louvain_um.distributed.carriers.nccl import NcclCommunicator, NcclLink
 from louvain_um.distributed.communicator import Communicator
-from louvain_um.distributed.device_steps import StagedLink
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.run import detect_on_rank, on_device
+from louvain_um.distributed.run import detect_on_rank
 from louvain_um.options import Options
 
 WAIT = 600.0
 """Seconds that MPI ranks wait while the first one makes all graphs."""
-
-BYTES = (8, 1 << 10, 1 << 17, 1 << 20, 1 << 24, 1 << 27)
 
 Row = dict[str, Any]
 
@@ -72,11 +65,12 @@ def by_devices(name: str, method: str, asked: argparse.Namespace) -> list[Row]:
             phase: statistics.median(run.timings.get(phase, 0.0) for run in runs)
             for phase in ALGORITHM
         }
-        timer = PhaseTimer()
-        last = getattr(lu, method)(graph, device=device, observer=timer)
-        row |= {"by_level": timer.rows, "seconds_load": last.timings["load"]}
-        row |= {"levels": [(lev.vertices, lev.arcs, lev.iterations) for lev in last.levels]}
-        row |= {"peak_bytes": sum(last.memory.values()), "modularity": last.modularity}
+        last = runs[-1]
+        row |= {
+            "seconds_load": last.timings["load"],
+            "peak_bytes": sum(last.memory.values()),
+            "modularity": last.modularity,
+        }
         row |= {"arcs": graph.n_arcs, "vertices": graph.n_vertices}
         rows.append(row | {"equal": bool(np.array_equal(runs[0].labels, reference))})
     return rows
@@ -118,7 +112,7 @@ def mapped(folder: Path) -> lu.Graph:
 
 
 def on_rank(ranks: Communicator, task: RankTask) -> dict[str, Any]:
-    """Return what one rank found: runs by graph, method and exchange, and rates of exchanges."""
+    """Return what one rank found: runs by graph, method and exchange."""
     runs = {}
     for way in task.exchanges:
         for name in task.names:
@@ -141,35 +135,11 @@ def on_rank(ranks: Communicator, task: RankTask) -> dict[str, Any]:
                     ],
                     "peak_bytes": sum(last.memory.values()),
                 }
-    rates = {way: exchanged(ranks, way) for way in task.exchanges if task.device == "cuda"}
-    return {"runs": runs, "rates": rates}
+    return runs
 
 
-def exchanged(ranks: Communicator, exchange: Any) -> list[Row]:
-    """Return the seconds in which every rank gets so many bytes of each, GPU to GPU."""
-    import cupy
-
-    found = []
-    with ExitStack() as stack:
-        stack.enter_context(on_device(ranks, exchange))
-        link: StagedLink | NcclLink = StagedLink(ranks)
-        if exchange == "nccl":
-            link = NcclLink(stack.enter_context(NcclCommunicator(ranks)))
-        for nbytes in BYTES:
-            sent = cupy.arange(nbytes // 4, dtype=cupy.uint32)
-            into = cupy.empty(ranks.size * sent.size, cupy.uint32)
-            times = []
-            for _ in range(5):
-                since = time.perf_counter()
-                assert link.gather([sent], [into]) == into.size
-                times.append(time.perf_counter() - since)
-            assert bool((into[-sent.size :] == sent).all())
-            found.append({"bytes": nbytes, "seconds": statistics.median(times[1:])})
-    return found
-
-
-def as_ranks(asked: argparse.Namespace) -> tuple[list[Row], dict[str, Any]]:
-    """Return one row for each graph, method and exchange, and rates; nothing on other MPI ranks."""
+def as_ranks(asked: argparse.Namespace) -> list[Row]:
+    """Return one row for each graph, method and exchange; nothing on other MPI ranks."""
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     ranks: Any = None
     if asked.mpi:
@@ -205,18 +175,18 @@ def as_ranks(asked: argparse.Namespace) -> tuple[list[Row], dict[str, Any]]:
 
         every = run_processes(on_rank, asked.ranks, task, patience=300)
     if not leads:
-        return [], {}
+        return []
     shutil.rmtree(folder)
     rows = []
-    for key, mine in every[0]["runs"].items():
+    for key, mine in every[0].items():
         name, method, exchange = key
         arcs, labels, seconds = alone[name, method]
-        equal = all(np.array_equal(labels, each["runs"][key]["labels"]) for each in every)
+        equal = all(np.array_equal(labels, each[key]["labels"]) for each in every)
         row = {"graph": name, "method": method, "exchange": exchange, "ranks": asked.ranks}
         row |= {"arcs": arcs, "equal": equal, "seconds": min(mine["runs"])}
         row |= {name: value for name, value in mine.items() if name != "labels"}
         rows.append(row | {"seconds_alone": seconds})
-    return rows, every[0]["rates"]
+    return rows
 
 
 def main() -> None:
@@ -238,7 +208,7 @@ def main() -> None:
     for part in asked.parts.split(","):
         found: dict[str, Any] = {"machine": machine()}
         if part == "ranks":
-            rows, found["rates"] = as_ranks(asked)
+            rows = as_ranks(asked)
             found["carrier"] = "mpi" if asked.mpi else "queues between processes"
         else:
             measure = {"devices": by_devices, "peer": with_peer}[part]

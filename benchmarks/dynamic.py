@@ -1,20 +1,19 @@
 """What do batches cost on a changing graph; what do communities that follow cost, and how good?
 
     python benchmarks/dynamic.py [--vertices N] [--arcs N] [--stores rows,csr] [-o FILE]
-    python benchmarks/dynamic.py --device cuda --vertices 4194304 --arcs 156000000 [--churn 10000]
+    python benchmarks/dynamic.py --device cuda --vertices 4194304 --arcs 156000000
     python benchmarks/dynamic.py --device cuda --follow rmat22,lfr22 [--batch 10000]
     python benchmarks/dynamic.py --streams [planted] [--modes follow] [--data ../shared/data]
 
 A random graph; batches of random edges are inserted, searched for and deleted again, compared with
 `compact()`, which rebuilds all rows, and with a copy of the targets, the floor of any rebuild.
 Medians, the host's part included: on a GPU, batches are there, and each call is synchronised. The
-store `csr` rebuilds for every batch: it has fewer runs. `--churn N` adds N batches that each insert
-10,000 edges and delete what another one inserted ten batches before, and samples the memory.
+store `csr` rebuilds for every batch: it has fewer runs.
 
 `--follow` measures trackers instead: of batches that are inserted and deleted, so that the graph
 stays as it is; of large insertions, each followed by a renewal, whose first loads kernels and is
-listed separately; sustained, with the renewals that batches cause; and as many small batches as
-`--stream` says, each synchronised. Static Leiden on the same device is there to compare with.
+listed separately; and sustained, with the renewals that batches cause. Static Leiden on the same
+device is there to compare with.
 
 `--streams` compares trackers of all modes with static runs, on a CPU. Every stream is cut into
 `--batches` batches; the trackers follow the same graph. At each of `--checks` checkpoints the
@@ -30,7 +29,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -39,7 +38,6 @@ from typing import Any
 import numpy as np
 from common import (
     DATA,
-    PhaseTimer,
     device_graph,
     host_graph,
     kept,
@@ -54,7 +52,6 @@ import louvain_um as lu
 from louvain_um.dynamic import scenarios
 from louvain_um.dynamic.tracking.following import MODES
 from louvain_um.dynamic.windows import Step
-from louvain_um.events import observing
 from louvain_um.results.comparison import compare
 
 BATCHES = {"cpu": (1_000, 10_000, 100_000, 1_000_000)}
@@ -136,23 +133,6 @@ def batches(bench: Bench, store: str, n: int, arcs: int, runs: int) -> dict[str,
     return found
 
 
-def churn(bench: Bench, n: int, arcs: int, count: int, edges: int = 10_000) -> list[Any]:
-    """Replace edges in `count` batches; return samples of the memory taken on the way."""
-    graph = lu.DynamicGraph(n, device=bench.device)
-    graph.apply(insert=bench.pairs(n, arcs // 2))
-    inserted: deque[Pair] = deque()
-    samples, since = [], time.perf_counter()
-    for number in range(1, count + 1):
-        inserted.append(bench.pairs(n, edges))
-        old = inserted.popleft() if len(inserted) > 10 else None
-        graph.apply(insert=inserted[-1], delete=old)
-        if number == 1 or number % max(1, count // 10) == 0:
-            bench.wait()
-            held = {"batch": number, "seconds": time.perf_counter() - since, "arcs": graph.n_arcs}
-            samples.append(held | {"bytes_per_arc": graph.memory.bytes_per_arc})
-    return samples
-
-
 def follow(bench: Bench, name: str, asked: argparse.Namespace) -> dict[str, Any]:
     """Return what a tracker takes on one graph."""
     base = device_graph(name).to_host() if bench.device == "cuda" else host_graph(name)
@@ -166,11 +146,11 @@ def follow(bench: Bench, name: str, asked: argparse.Namespace) -> dict[str, Any]
     began, tracker = bench.timed(lambda: lu.Tracker(graph, audit=None))
     times: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
 
-    def step(usual: str, renewal: str, **batch: Any) -> None:
+    def step(usual: str, **batch: Any) -> None:
         applied, change = bench.timed(lambda: graph.apply(**batch))
         followed, found = bench.timed(lambda: tracker.update(change))
         ids, _ = bench.timed(lambda: found.changed)
-        kind = renewal if tracker.rows[-1]["renewed"] else usual
+        kind = "renewal" if tracker.rows[-1]["renewed"] else usual
         times[kind].append((applied, followed, ids))
 
     for usual, size, count in (
@@ -178,14 +158,8 @@ def follow(bench: Bench, name: str, asked: argparse.Namespace) -> dict[str, Any]
     ):  # fmt: skip
         for _ in range(count):
             edges = bench.pairs(n, size)
-            step(usual, "renewal", insert=edges)
-            step(usual, "renewal", delete=edges)
-    phases = PhaseTimer()
-    edges = bench.pairs(n, asked.batch)
-    if bench.device == "cuda":
-        for batch in ({"insert": edges}, {"delete": edges}):
-            with observing(phases):
-                tracker.update(graph.apply(**batch))
+            step(usual, insert=edges)
+            step(usual, delete=edges)
     many = [bench.pairs(n, asked.batch) for _ in range(asked.sustained)]
 
     def sustained() -> None:
@@ -194,12 +168,10 @@ def follow(bench: Bench, name: str, asked: argparse.Namespace) -> dict[str, Any]
 
     before, seconds = len(tracker.rows), bench.timed(sustained)[0] / 1e3
     renewed = sum(row["renewed"] for row in tracker.rows[before:])
-    for _ in range(asked.stream):
-        step("stream", "stream_renewal", insert=bench.pairs(n, asked.batch))
     found: dict[str, Any] = {
         "vertices": n, "arcs": base.n_arcs, "static_leiden_ms": median(static),
         "first_run_ms": began, "following_bytes": tracker.following_bytes,
-        "phases": phases.rows, "sustained_edges_per_second": asked.batch * len(many) / seconds,
+        "sustained_edges_per_second": asked.batch * len(many) / seconds,
         "sustained_renewals": renewed, "modularity": tracker.modularity,
         "static_modularity": leiden().modularity,
     }  # fmt: skip
@@ -311,12 +283,10 @@ def main() -> None:
     options.add_argument("--arcs", type=int, default=42_000_000)
     options.add_argument("--stores", default="rows")
     options.add_argument("--runs", type=int, default=9)
-    options.add_argument("--churn", type=int, default=0)
     options.add_argument("--follow", help="graphs on which trackers are measured, by commas")
     options.add_argument("--batch", type=int, default=10_000)
     options.add_argument("--renewals", type=int, default=8)
     options.add_argument("--sustained", type=int, default=100)
-    options.add_argument("--stream", type=int, default=300)
     options.add_argument("--streams", nargs="*", help="parts of the names of streams; none: all")
     options.add_argument("--data", type=Path, default=DATA)
     options.add_argument("--batches", type=int, default=1000)
@@ -344,8 +314,6 @@ def main() -> None:
             for store in asked.stores.split(",")
         ]
         record |= {"machine": machine(), "vertices": asked.vertices, "results": rows}
-        if asked.churn:
-            record["churn"] = churn(bench, *size, asked.churn)
     print(save("dynamic", record, asked.output, asked.device))
 
 

@@ -7,8 +7,8 @@ Oversubscription r gives a run 1 − r of its in-core memory. Graphs start in ho
 is the algorithm time, from the graph in its placement to the communities on the device;
 `seconds_load` and `seconds_fetch` are separate. Each graph has one warm-up and each point `--runs`
 runs: `seconds` is their median, `seconds_best` the shortest. `--measure` selects further or other
-runs: `events` records the driver's events, for bytes and faults; `taken` records the device memory
-in use. Managed memory stays below the free device memory: nothing here makes the driver evict.
+runs: `events` records the driver's events, for bytes and faults. Managed memory stays below the
+free device memory: nothing here makes the driver evict.
 
 `--replay`, which needs no GPU, tells how close the simulator comes to the record: seconds, managed
 bytes migrated and fault groups. The CPU engine's run of each graph is recorded, and replayed under
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATA, Taken, device_graph, host_graph, kept, machine, parser, save
+from common import DATA, device_graph, host_graph, kept, machine, parser, save
 
 from louvain_um.api import run
 from louvain_um.errors import MemoryBudgetError
@@ -95,23 +95,9 @@ def watched_point(graph: Any, policy: str, percent: int) -> Row:
     return {**row, **moved, "seconds_watching": time.perf_counter() - since}
 
 
-def taken_point(graph: Any, policy: str, percent: int) -> Row:
-    """Return a point's peak of device memory, as reported by the driver."""
-    row = {"policy": policy, "oversubscription": percent}
-    taken = Taken()
-    try:
-        found = run(graph, options_of(policy, percent), taken)
-    except MemoryBudgetError as error:
-        return {**row, "refused": str(error)}
-    planned = found.provenance["plan"]["device_bytes"]
-    return row | {
-        "bytes_measured": taken.nbytes, "bytes_planned": planned, "bytes_seen": taken.seen
-    }  # fmt: skip
-
-
 def show(row: Row) -> None:
     """Print a point."""
-    names = ("seconds", "bytes_to_device", "bytes_to_host", "fault_groups", "bytes_measured")
+    names = ("seconds", "bytes_to_device", "bytes_to_host", "fault_groups")
     known = {name: row[name] for name in names if name in row}
     text = known or row.get("refused") or row["reason"]
     print(row["graph"], row["oversubscription"], row["policy"], text, flush=True)
@@ -202,7 +188,7 @@ def main() -> None:
     options.add_argument("graphs", nargs="+")
     options.add_argument("--policies", default=",".join(POLICY_NAMES))
     options.add_argument("--oversubscription", default="0,10,30,50,70")
-    options.add_argument("--measure", default="seconds", help="some of seconds, events, taken")
+    options.add_argument("--measure", default="seconds", help="seconds, events or both")
     options.add_argument("--runs", type=int, default=3)
     options.add_argument("--longest", type=float, default=2.0, help="seconds: one run is enough")
     options.add_argument("--limit", type=float, default=540, help="seconds for everything")
@@ -213,8 +199,8 @@ def main() -> None:
         print(replay_all(chosen.graphs, chosen.output))
         return
     wanted = set(chosen.measure.split(","))
-    if not wanted <= {"seconds", "events", "taken"}:
-        options.error("--measure takes some of seconds, events and taken")
+    if not wanted <= {"seconds", "events"}:
+        options.error("--measure takes seconds, events or both")
     since = time.perf_counter()
     results: list[Row] = []
     for name in chosen.graphs:
@@ -233,8 +219,6 @@ def main() -> None:
                     row |= point(graph, policy, percent, chosen.runs, chosen.longest)
                 if "events" in wanted and row.get("feasible", True):
                     row |= watched_point(graph, policy, percent)
-                if "taken" in wanted and row.get("feasible", True):
-                    row |= taken_point(graph, policy, percent)
                 results.append(row)
                 show(row)
                 found = {"machine": machine(), "results": results}
