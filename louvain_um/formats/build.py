@@ -63,7 +63,12 @@ def make_graph(
         )
     finally:
         rows.SPENT.reset(before)
-    object.__setattr__(graph, "notes", in_order((*found, *graph.notes)))  # made here
+    return noted(graph, found)
+
+
+def noted(graph: Graph, notes: Iterable[str]) -> Graph:
+    """Put notes in front of those of a graph that its caller has just made."""
+    object.__setattr__(graph, "notes", in_order((*notes, *graph.notes)))
     return graph
 
 

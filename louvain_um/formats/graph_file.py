@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,15 @@ TRUST = "; if it comes from a trusted source, pass trusted=True (--trusted)"
 
 ON_RANKS = "pass cluster='local:2' to detect (in Python to louvain, with read_partitioned)"
 """How files are read together."""
+
+
+class Part(NamedTuple):
+    """A part of a plain file, and the bytes at hand that the first one begins with."""
+
+    begin: int
+    end: int
+    head: bytes | None
+
 
 Watch = Callable[[int, int], None]
 """Is called with the bytes of a file, and those of them that have been read."""
@@ -214,23 +223,26 @@ class GraphFile:
 
         These may be called side by side: each reads its own part of a plain file.
         """
-        if not self._is_plain():
+        if not self.is_plain():
             for block in self.blocks(size or BLOCK_BYTES):
                 yield partial(np.asarray, block)
             return
-        size = size or PIECE_BYTES
+        for part in self.parts(size or PIECE_BYTES):
+            yield partial(self.lines, part)
+
+    def parts(self, size: int, first: int | None = None) -> Iterator[Part]:
+        """Yield the parts of the rest of a plain file, which may have a shorter first one."""
         head, self._peeked = self._peeked, b""
         begin, end = self.stream.tell() - len(head), os.fstat(self.stream.fileno()).st_size
-        first: bytes | None = head
-        while begin < end:
-            stop = min(begin + max(size, len(first or b"")), end)
+        part = Part(begin, min(begin + max(first or size, len(head)), end), head)
+        while part.begin < end:
             if self.watch is not None:
-                self.bytes_read = max(self.bytes_read, stop)
+                self.bytes_read = max(self.bytes_read, part.end)
                 self.watch(self.bytes_read)
-            yield partial(self._lines, begin, stop, first)
-            begin, first = stop, None
+            yield part
+            part = Part(part.end, min(part.end + size, end), None)
 
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Return whether the bytes are those of a file that threads can read anywhere."""
         if not (hasattr(os, "pread") and isinstance(self.stream, io.BufferedReader)):
             return False
@@ -238,8 +250,23 @@ class GraphFile:
         # Some virtual files say that they have no bytes.
         return stat.S_ISREG(status.st_mode) and status.st_size >= self.stream.tell()
 
-    def _lines(self, begin: int, end: int, head: bytes | None) -> NDArray[np.uint8]:
-        """Return the lines that begin in a part of a plain file; of the first, bytes at hand."""
+    def plain_bytes(self) -> int:
+        """Return how many bytes such a file has; 0 of any other."""
+        return os.fstat(self.stream.fileno()).st_size if self.is_plain() else 0
+
+    def read_into(self, buffer: NDArray[np.uint8], begin: int) -> int:
+        """Read bytes of a plain file from a place on; return how many, fewer at its end alone."""
+        count = 0
+        while count < len(buffer):
+            more = os.preadv(self.stream.fileno(), [buffer.data[count:]], begin + count)
+            if not more:
+                break
+            count += more
+        return count
+
+    def lines(self, part: Part) -> NDArray[np.uint8]:
+        """Return the lines that begin in a part of a plain file."""
+        begin, end, head = part
         # A line begins after a newline, which may be the byte before.
         base = begin if head is not None else begin - 1
         data, after = head or b"", LINE_BYTES

@@ -98,8 +98,10 @@ def modes_of(
     `declared` says that the source calls itself bipartite, `one` that it is not to be split.
     """
     u, v, n, names, _ = numbered
+    if are_one_kind(u, v, titles, mixed=mixed, declared=declared, one=one):
+        return numbered
     kinds = different_kinds(*titles)
-    if (kinds or declared) and not one:
+    if kinds or declared:
         seen = np.zeros(n, np.uint8)
         seen[u] = 1
         both = int(np.count_nonzero(seen[v])) if len(u) else 0
@@ -115,10 +117,6 @@ def modes_of(
             return Numbered(u, v, n, names, (f"{note}; bipartite=False reads them as one",))
         note = f"{looks}; {BIPARTITE} names vertices by their column"
         return numbered._replace(notes=(note,))
-    if any(titles) or len(u) < LEAST_EDGES or one:
-        return numbered
-    if not mixed and not (u.max() < v.min() or v.max() < u.min()):
-        return numbered
     if min(len(distinct(u)), len(distinct(v))) < LEAST_IDS:
         return numbered
     note = (
@@ -126,6 +124,17 @@ def modes_of(
         f"{BIPARTITE} names vertices by their column"
     )
     return numbered._replace(notes=(note,))
+
+
+def are_one_kind(
+    u: Any, v: Any, titles: tuple[str, str], *, mixed: bool, declared: bool, one: bool
+) -> bool:
+    """Return whether names of columns and ranges of ids show vertices of one kind alone."""
+    if (declared or different_kinds(*titles)) and not one:
+        return False
+    if any(titles) or len(u) < LEAST_EDGES or one:
+        return True
+    return not (mixed or u.max() < v.min() or v.max() < u.min())
 
 
 def split_modes(

@@ -12,9 +12,11 @@ while one thread's piece is sent, the others fill or empty theirs.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from functools import cache
+from queue import SimpleQueue
 from typing import Any, Final
 
 import numpy as np
@@ -154,6 +156,47 @@ def fetched(array: Any) -> NDArray[Any]:
     return values
 
 
+Send = Callable[[int, int, Callable[[NDArray[np.uint8]], int]], int]
+"""Sends to an address what a function reads into so many bytes; returns how many it read."""
+
+
+@contextmanager
+def sending(nbytes: int) -> Iterator[Send | None]:
+    """Give threads what sends up to so many bytes at a time to the current device as they read.
+
+    None without memory for buffers. All calls must have ended before the block does.
+    """
+    device, buffers = cuda_calls.current_device(), _buffers()
+    if buffers is None:
+        yield None
+        return
+    cuda_calls.synchronize()  # memory that is sent to may have been another array's
+    free = SimpleQueue[tuple[int, int]]()
+    streams = list[int]()
+
+    def send(target: int, count: int, read: Callable[[NDArray[np.uint8]], int]) -> int:
+        buffer, stream = free.get()
+        try:
+            place = (ctypes.c_uint8 * count).from_address(buffer)
+            count = read(np.ctypeslib.as_array(place))
+            with cuda_calls.current(device):
+                cuda_calls.copy_later(target, buffer, count, stream)
+                cuda_calls.wait_for(stream)
+            return count
+        finally:
+            free.put((buffer, stream))
+
+    try:
+        for number in range(MOST_THREADS * PIECE // nbytes):
+            streams.append(cuda_calls.new_stream())
+            free.put((buffers.address + number * nbytes, streams[-1]))
+        yield send
+    finally:
+        for stream in streams:
+            cuda_calls.drop_stream(stream)
+        FREE.append(buffers)
+
+
 def _copy(target: int, source: int, nbytes: int, *, up: bool) -> None:
     threads = min(MOST_THREADS, host.threads_for(nbytes, PIECE))
     if nbytes < LEAST or threads <= 1:
@@ -175,13 +218,13 @@ def _copy(target: int, source: int, nbytes: int, *, up: bool) -> None:
         wait(running)
     finally:
         # Until all have ended, buffers and target are in use, even if one failed.
-        _end(running)
+        end(running)
         FREE.append(buffers)
     for each in running:
         each.result()
 
 
-def _end(running: list[Future[None]]) -> None:
+def end(running: Iterable[Future[Any]]) -> None:
     """Wait until all have ended; being interrupted does not shorten that."""
     while True:
         try:

@@ -70,3 +70,11 @@ extern "C" void keep_weighted_as(int blocks, int, i64 count, const u64* keys, co
 extern "C" void look_at_rows_as(int blocks, int, i64 n, const void* offsets, i64 offsets_type, const void* indices, i64 indices_type, i64 entries, const void* values, i64 bytes, u64 key, BuildCounts* counts) {
   fibres::launch(blocks, [=] { look_at_rows(n, offsets, offsets_type, indices, indices_type, entries, values, bytes, key, counts); });
 }
+
+extern "C" void count_lines_as(int blocks, int, i64 count, const u8* text, u32* lines) {
+  fibres::launch(blocks, [=] { count_lines(count, text, lines); });
+}
+
+extern "C" void parse_lines_as(int blocks, int, i64 count, const u8* text, i64 last, u64 end, const i64* firsts, u64 separator, u64 shape, i64 least, i64 most, i64 type, void* u, void* v, double* w, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { parse_lines(count, text, last, end, firsts, separator, shape, least, most, type, u, v, w, counts); });
+}

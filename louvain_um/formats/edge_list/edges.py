@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import TOO_LARGE
+from louvain_um.graph.limits import Duplicates
 
 SMALL_ID = 2**32 - 1
 
@@ -33,6 +35,30 @@ class Inexact:
     text: str
 
 
+class There(Protocol):
+    """A device that parses lines of numbers and holds their edges, which become a graph there."""
+
+    def blocks(self, file: GraphFile, line_format: LineFormat) -> Iterator[ParsedBlock]:
+        """Yield what `scanned` yields for the rest of a file; columns may be on the device."""
+
+    def joined(self, columns: list[list[Any]]) -> bool:
+        """Make one array of each column, on the device; return whether there was room."""
+
+    def here(self, column: Any) -> NDArray[Any]:
+        """Return a column in host memory."""
+
+    def graph(
+        self, edges: EdgeList, announced: int | None, duplicates: Duplicates | None
+    ) -> Graph | None:
+        """Return the graph of all edges; None if the host must look at them."""
+
+
+PARSE_THERE: ContextVar[Callable[[GraphFile, LineFormat], There | None]] = ContextVar(
+    "parse_there", default=lambda file, line_format: None
+)
+"""What parses the rest of a file where its graph is built; the host does if it returns None."""
+
+
 @dataclass(slots=True)
 class EdgeList:
     """The edges of a file, in its order."""
@@ -42,6 +68,15 @@ class EdgeList:
     w: NDArray[Any] | None = None
     notes: list[str] = field(default_factory=list)
     inexact: Inexact | None = None
+    there: There | None = None
+
+    def here(self) -> EdgeList:
+        """Return the edges in host memory."""
+        there, self.there = self.there, None
+        if there is not None:
+            self.u, self.v = there.here(self.u), there.here(self.v)
+            self.w = None if self.w is None else there.here(self.w)
+        return self
 
 
 class TextIdError(Exception):
@@ -54,16 +89,15 @@ class TextIdError(Exception):
         self.chunks, self.text, self.line, self.blocks = chunks, text, line, blocks
 
 
-def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
+def read_numbers(file: GraphFile, line_format: LineFormat, there: There | None = None) -> EdgeList:
     """Read the rest of `file` as lines of numbers; raise `TextIdError` where ids may be text."""
     weighted = line_format.shape >= WEIGHT
-    chunks = Chunks(weighted)
+    chunks = Chunks(weighted, there)
     line, total = line_format.first_line, 0
-    buffers = threading.local()
-    threads = parallel.default_threads()
-    blocks = parallel.stream(
-        lambda lines: _scan(lines(), line_format, buffers), line_format.pieces(file), threads
-    )
+    if there is None:
+        blocks = scanned(line_format.pieces(file), line_format)
+    else:
+        blocks = there.blocks(file, line_format)
     for block in blocks:
         if len(block.deferred):
             assert block.w is not None
@@ -83,6 +117,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
             if line_format.exact and word:
                 chunks.written.real |= block.has_point
                 chunks.add(block.u, block.v, block.w)
+                chunks.bring_here()
                 others = (each.data for each in blocks)
                 rest = itertools.chain([block.data[block.bad :]], others)
                 raise TextIdError(chunks, word, line + block.lines, rest)
@@ -119,7 +154,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
 
 @dataclass(slots=True)
 class ParsedBlock:
-    """The edges of a block of text; `scan_numbers` documents the fields."""
+    """The edges of a block of text, as `scan_numbers` finds them."""
 
     data: NDArray[np.uint8]
     u: NDArray[Any]
@@ -129,6 +164,16 @@ class ParsedBlock:
     lines: int
     bad: int
     has_point: bool
+
+
+def scanned(
+    pieces: Iterable[Callable[[], NDArray[np.uint8]]], line_format: LineFormat
+) -> Iterator[ParsedBlock]:
+    """Yield the edges of blocks of text, which the host's threads parse side by side."""
+    buffers = threading.local()
+    return parallel.stream(
+        lambda lines: _scan(lines(), line_format, buffers), pieces, parallel.default_threads()
+    )
 
 
 def _scan(
@@ -231,9 +276,10 @@ def exact_weights(
 class Chunks:
     """Arrays collected block by block; joining them holds at most one column twice."""
 
-    def __init__(self, weighted: bool) -> None:
+    def __init__(self, weighted: bool, there: There | None = None) -> None:
         self.columns: list[list[NDArray[Any]]] = [[], [], []]
         self.weighted = weighted
+        self.there = there
         self.written = Written()
 
     def add(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[np.float64] | None) -> None:
@@ -244,12 +290,20 @@ class Chunks:
 
     def join(self) -> EdgeList:
         """Return the whole list and free the chunks."""
+        if self.there is not None and not self.there.joined(self.columns):
+            self.bring_here()
         u, v = _join(self.columns[0]), _join(self.columns[1])
-        edges = EdgeList(u, v)
+        edges = EdgeList(u, v, there=self.there)
         if self.weighted:
             edges.w = _join(self.columns[2], np.float64)
             use_integer_weights(edges, self.written)
         return edges
+
+    def bring_here(self) -> None:
+        """Copy what is on a device to host memory, where the rest is read."""
+        there, self.there = self.there, None
+        if there is not None:
+            self.columns = [[there.here(block) for block in column] for column in self.columns]
 
 
 def use_integer_weights(edges: EdgeList, written: Written) -> None:

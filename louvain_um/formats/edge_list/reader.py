@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphFormatError, Uncertain, shown
 from louvain_um.formats import notes as column_notes
+from louvain_um.formats.build import noted
 from louvain_um.formats.edge_list import scan, sniff
-from louvain_um.formats.edge_list.edges import EdgeList, TextIdError, build_graph, read_numbers
+from louvain_um.formats.edge_list.edges import (
+    PARSE_THERE,
+    EdgeList,
+    TextIdError,
+    build_graph,
+    read_numbers,
+)
 from louvain_um.formats.edge_list.first_lines import sample_of
 from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices, refuse_ids
@@ -19,7 +26,7 @@ from louvain_um.formats.edge_list.scan import LineFormat, TimeColumn
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import ids_are_text
 from louvain_um.formats.read_options import ReadOptions, TimedOptions
-from louvain_um.formats.two_modes import Numbered, modes_of, split_modes
+from louvain_um.formats.two_modes import Numbered, are_one_kind, modes_of, split_modes
 from louvain_um.graph.graph import Graph
 
 
@@ -89,13 +96,21 @@ def read_lines(
         (edges, names), notes = read_named(file, line_format), [*detected.text_ids]
     else:
         try:
-            return read_numbers(file, line_format), None, []
+            plain = line_format.plain and _suits_devices(options)
+            there = PARSE_THERE.get()(file, line_format) if plain else None
+            return read_numbers(file, line_format, there), None, []
         except TextIdError as found:
             notes = [ids_are_text(found.text, found.line)]
             edges, names = read_named(file, line_format, found)
     if options.header is None and detected.header is not None:
         _refuse_repeated_header(file, edges, names, detected)
     return edges, names, notes
+
+
+def _suits_devices(options: ReadOptions) -> bool:
+    """Return whether a device can build the graph of edges that are read with these options."""
+    plain = options.kind == "undirected" and options.loops == "keep"
+    return plain and options.one_based is None
 
 
 def _refuse_repeated_header(
@@ -206,6 +221,9 @@ def _number_and_build(
         if base is not None:
             refuse_ids(edges.u, edges.v, base, trusted=file.trusted)
         file.check_vertices(announced or 0, len(edges.u))
+        if (made := _made_there(edges, announced, options, detected)) is not None:
+            return noted(made, notes)
+        edges = edges.here()
         edges.u, edges.v, n, names = number_vertices(
             edges.u, edges.v, announced=announced, base=base
         )
@@ -220,6 +238,23 @@ def _number_and_build(
     )
     edges.u, edges.v = found.u, found.v
     return build_graph(file, edges, found.n, found.names, options, [*notes, *found.notes])
+
+
+def _made_there(
+    edges: EdgeList, announced: int | None, options: ReadOptions, detected: sniff.DetectedFormat
+) -> Graph | None:
+    """Return the graph of edges that a device holds; None if the host is to make it."""
+    if edges.there is None or edges.inexact is not None or (edges.w is None and options.weighted):
+        return None
+    one = are_one_kind(
+        edges.u,
+        edges.v,
+        detected.end_titles,
+        mixed=detected.mixed,
+        declared=detected.konect == "bip",
+        one=options.bipartite is False,
+    )
+    return edges.there.graph(edges, announced, options.duplicates) if one else None
 
 
 NO_EDGES = "has no edges; expected lines such as: 1 2 1082040961"

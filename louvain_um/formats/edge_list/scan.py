@@ -292,6 +292,12 @@ class LineFormat:
     exact: bool = False
     times: TimeColumn | None = None
 
+    @property
+    def plain(self) -> bool:
+        """Whether lines are two ids and what may follow: a weight, then anything."""
+        rewritten = self.columns is not None or self.times is not None
+        return not rewritten and self.expected is None and self.place == 2
+
     def blocks(self, file: GraphFile, size: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
         """Yield the blocks of the rest of a file, after the times are taken from each."""
         for data in file.blocks(size):

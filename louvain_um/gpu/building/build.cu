@@ -1,5 +1,6 @@
-// From a list of edges, or a matrix's rows, to the rows of an undirected graph: the device's side of
-// graph/rows.py, graph/integer_weights.py and formats/matrices.py, with the same integers.
+// From text, a list of edges or a matrix's rows to the rows of an undirected graph: the device's side of
+// formats/edge_list/scan.py, graph/rows.py, graph/integer_weights.py and formats/matrices.py, with the
+// same integers.
 //
 // Arcs of both ends of each edge are sorted by row and target: all at once, or a range of rows at a
 // time, where they are counted first and written in any order. Repetitions are then neighbours; their
@@ -20,7 +21,8 @@ struct BuildCounts {
   u64 distinct_loops;
   u64 weightless;       // arcs of weight 0, loops twice
   u64 heaviest;         // largest weight of an arc
-  u64 bad;              // weights that are negative, infinite or no number; bad rows
+  u64 bad;              // weights that are negative, infinite or no number; bad rows; unusual lines
+  u64 points;           // weights with a decimal point
   u64 largest;          // weight, as bits of a double or as an integer
   u64 bits;             // that any weight has
   u64 low, high;        // sums of the lower and upper halves of integer weights
@@ -337,4 +339,135 @@ __global__ void look_at_rows(i64 n, const void* offsets, i64 offsets_type, const
   add_to(&counts->bad, bad);
   add_to(&counts->loops, loops);
   add_to(&counts->difference, difference);
+}
+
+// Returns which of 16 bytes of text end lines, as bits; of `count` bytes in all.
+__device__ __forceinline__ u32 newlines_of(const u8* text, i64 place, i64 count) {
+  u32 found = 0;
+  for (int half = 0; half < 2; ++half) {
+    const u64 word = place + 8 * half < count ? *(const u64*)(text + place + 8 * half) : 0;
+    for (int i = 0; i < 8; ++i) found |= u32((word >> 8 * i & 255) == '\n') << (8 * half + i);
+  }
+  return place + 16 <= count ? found : found & ((1u << max(count - place, (i64)0)) - 1);
+}
+
+// Counts the lines that begin in each tile of text: those behind newlines among the first `count` bytes.
+__global__ void count_lines(i64 count, const u8* text, u32* lines) {
+  for (i64 tile = blockIdx.x; tile * (16 * THREADS) < count; tile += gridDim.x) {
+    const i64 place = (tile * THREADS + threadIdx.x) * 16;
+    const u32 sum = block_sum<u32>(__popc(newlines_of(text, place, count)));
+    if (threadIdx.x == 0) lines[tile] = sum;
+  }
+}
+
+// Powers of ten that a double holds exactly.
+__device__ const double POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                           1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                           1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+// A place in text; `end` follows its last byte.
+struct Reading {
+  const u8* text;
+  i64 place, last;
+  u32 end;
+  u64 separator;
+  __device__ __forceinline__ u32 here() const { return place < last ? text[place] : end; }
+  __device__ __forceinline__ bool blank() const {
+    const u32 c = here();
+    return c == ' ' || c == '\t' || c == '\r';
+  }
+  // Skips blanks that are no separators.
+  __device__ __forceinline__ void skip_pad() {
+    while (blank() && (separator == ' ' || here() != separator)) ++place;
+  }
+  __device__ __forceinline__ void skip_separator() {
+    if (separator != ' ' && here() == separator) ++place;
+  }
+  // Reads an id of at most 18 digits, of which the first of several is no 0; -1 of anything else.
+  __device__ __forceinline__ i64 id() {
+    const u32 first = here();
+    const i64 begin = place;
+    u64 value = 0;
+    for (u32 digit; (digit = here() - '0') < 10 && place - begin < 19; ++place)
+      value = value * 10 + digit;
+    const i64 digits = place - begin;
+    return digits == 0 || digits > 18 || (first == '0' && digits > 1) ? -1 : value;
+  }
+};
+
+// Reads a weight that is exact as the quotient of two doubles; -1 of any other.
+__device__ double exact_weight(Reading& at, u64& points) {
+  u64 mantissa = 0;
+  int digits = 0, places = 0;
+  bool point = false;
+  for (;; ++at.place) {
+    const u32 c = at.here();
+    if (c - '0' < 10 && digits < 20) {
+      mantissa = mantissa * 10 + (c - '0');
+      ++digits;
+      places += point;
+    } else if (c == '.' && !point) {
+      point = true;
+    } else {
+      break;
+    }
+  }
+  const u32 past = at.here();
+  if ((past | 32) == 'e' || !(past == '\n' || past == at.separator || at.blank())) return -1;
+  if (digits == 0 || digits > 19 || places > 22 || mantissa > 1ull << 53) return -1;
+  points += point;
+  return __ddiv_rn((double)mantissa, POWERS_OF_TEN[places]);
+}
+
+// Parses the lines that begin behind newlines among the first `count` bytes of text, as scan_numbers of
+// formats/edge_list/scan.py does, and counts those that only the host can parse. `end` follows the last
+// byte; firsts[t] is the number of the first line of tile t.
+__global__ void parse_lines(i64 count, const u8* text, i64 last, u64 end, const i64* firsts,
+                            u64 separator, u64 shape, i64 least, i64 most, i64 type, void* u, void* v,
+                            double* w, BuildCounts* counts) {
+  u64 bad = 0, points = 0;
+  for (i64 tile = blockIdx.x; tile * (16 * THREADS) < count; tile += gridDim.x) {
+    const i64 place = (tile * THREADS + threadIdx.x) * 16;
+    u32 left = newlines_of(text, place, count), all;
+    i64 line = firsts[tile] + block_scan<u32>(__popc(left), all);
+    for (; left; left &= left - 1, ++line) {
+      Reading at{text, place + __ffs(left), last, (u32)end, separator};
+      while (at.blank()) ++at.place;
+      const i64 a = at.id(), before = at.place;
+      at.skip_pad();
+      if (separator != ' ' && at.here() == separator) {
+        ++at.place;
+        at.skip_pad();
+      }
+      const bool apart = at.place > before;
+      const i64 b = at.id(), gap = at.place;
+      bool good = apart && a >= least && a <= most && b >= least && b <= most;
+      double weight = 0;
+      at.skip_pad();
+      if (at.here() == '\n') {
+        good = good && shape < 2;
+      } else {
+        at.skip_separator();
+        good = good && at.place > gap && shape > 0;
+        if (good && shape >= 2) {
+          at.skip_pad();
+          weight = exact_weight(at, points);
+          at.skip_pad();
+          good = weight >= 0 && (shape > 2 || at.here() == '\n');
+        }
+        while (good && at.here() != '\n') good = ++at.place <= last;
+      }
+      bad += !good;
+      if (type == U32) {
+        ((u32*)u)[line] = a;
+        ((u32*)v)[line] = b;
+      } else {
+        ((i64*)u)[line] = a;
+        ((i64*)v)[line] = b;
+      }
+      if (w) w[line] = weight;
+    }
+  }
+  add_to(&counts->bad, bad);
+  add_to(&counts->points, points);
 }

@@ -17,18 +17,21 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from louvain_um.formats.edge_list.edges import SMALL_ID
+from louvain_um.formats.edge_list.scan import WEIGHT, LineFormat
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.launch import COLUMNS, column_type, layout
 from louvain_um.graph.build import merge_notes
 from louvain_um.graph.integer_weights import fit
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
+from louvain_um.placement.hardware import THREADS
 
 COUNTS: Final = layout(
     barrier=np.uint64, least=np.int64, most=np.int64,
     **dict.fromkeys(
         (
             "loops", "kept", "unique", "distinct_arcs", "distinct_loops", "weightless", "heaviest",
-            "bad", "largest", "bits", "low", "high", "total", "underflows", "difference",
+            "bad", "points", "largest", "bits", "low", "high", "total", "underflows", "difference",
         ),
         np.uint64,
     ),
@@ -37,6 +40,9 @@ COUNTS: Final = layout(
 
 NUMBERING: Final = 64
 """Bytes that numbering takes for each different id, and for each that is looked at at a time."""
+
+TILE: Final = 16 * THREADS
+"""Bytes of text whose lines a block of threads parses at a time."""
 
 PARTIALS: Final = 4096
 """Blocks of a launch, at most."""
@@ -109,6 +115,18 @@ class Integers:
     taken: Callable[[Any], Any]
     scale: float
     notes: tuple[str, ...] = ()
+
+
+class Text(NamedTuple):
+    """Text on the device: lines begin behind newlines among its first `size` bytes.
+
+    `known` bytes are there; the end of a `closed` text ends its last line.
+    """
+
+    bytes: Any
+    size: int
+    known: int
+    closed: bool
 
 
 class RawRows(NamedTuple):
@@ -499,6 +517,32 @@ class Builder:
             None,
             1.0 if integers is None else integers.scale,
         )
+
+    def parsed(
+        self, text: Text, how: LineFormat, has_room: Callable[[int], bool], *, wide: bool
+    ) -> tuple[Ends, bool] | None:
+        """Return the edges of lines, weights as doubles, and whether any has a decimal point.
+
+        None if any line is more than plain numbers, or without room for so many lines.
+        """
+        xp, counts = self.xp, self._counts()
+        lines = xp.empty(-(-text.size // TILE), np.uint32)
+        self._launch("count_lines", text.size, text.bytes, lines)
+        firsts = self.offsets_of(lines)
+        count = int(firsts[-1])
+        if not has_room(count):
+            return None
+        kind: Any = np.int64 if wide else np.uint32
+        most = how.max_id if wide else min(how.max_id, SMALL_ID - 1)
+        u, v = xp.empty(count, kind), xp.empty(count, kind)
+        w = xp.empty(count, np.float64) if how.shape >= WEIGHT else None
+        self._launch(
+            "parse_lines", text.size, text.bytes, np.int64(text.known), np.uint64(10 * text.closed),
+            firsts, np.uint64(how.separator), np.uint64(how.shape), np.int64(how.min_id),
+            np.int64(most), column_type(u), u, v, w, counts,
+        )  # fmt: skip
+        found = self._read(counts)
+        return None if found["bad"] else (Ends(u, v, w), bool(found["points"]))
 
     def _merged(self, sorting: SortKeys, counts: Any, *, summing: bool) -> tuple[Any, Any]:
         """Return distinct keys in order, and their weights."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.formats.edge_list.edges import PARSE_THERE, There
 from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, Numbered
 from louvain_um.formats.objects import BUILDS_THERE
 from louvain_um.gpu.graph import ARRAYS, DeviceGraph, FetchedGraph
@@ -22,6 +23,7 @@ from louvain_um.gpu.runtime.device import (
     all_begun,
     capabilities,
     drop_early,
+    has_begun,
     in_background,
     is_several,
     pick,
@@ -34,11 +36,17 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
 
 if TYPE_CHECKING:
+    from louvain_um.formats.edge_list.scan import LineFormat
+    from louvain_um.formats.graph_file import GraphFile
     from louvain_um.gpu.building.build import Builder, Ends, Listed
+    from louvain_um.gpu.building.text import Site
     from louvain_um.options import Options
 
 LEAST_EDGES: Final = 1 << 20
 """Fewer edges are left to the host, which sorts them in tens of milliseconds."""
+
+LEAST_BYTES: Final = 1 << 25
+"""Shorter text is left to the host, which parses it while a device would begin."""
 
 SHARE: Final = 0.9
 """Part of the free device memory that building may take."""
@@ -77,15 +85,27 @@ def rows_made_on(options: Options) -> Iterator[None]:
         """Return ids as the device numbers them, if it can."""
         return _numbered_there(options, u, v) if len(u) >= LEAST_EDGES else None
 
+    def parse(file: GraphFile, line_format: LineFormat) -> There | None:
+        """Return what parses a long file on the device."""
+        from louvain_um.gpu.building.text import TextThere
+
+        nbytes = file.plain_bytes()
+        if nbytes < LEAST_BYTES or find_policy(options.memory).name != AUTO.name:
+            return None
+        return TextThere(nbytes, has_begun, partial(_site, options, device_of_block))
+
+    device_of_block = ExitStack()
     objects = BUILDS_THERE.set(False)  # the run has looked at them
     sparse = NUMBER_SPARSE.set(number)
+    text = PARSE_THERE.set(parse)
     try:
-        with rows_made_by(compress):
+        with device_of_block, rows_made_by(compress):
             yield
     except BaseException:
         drop_early()
         raise
     finally:
+        PARSE_THERE.reset(text)
         NUMBER_SPARSE.reset(sparse)
         BUILDS_THERE.reset(objects)
         all_begun()
@@ -100,6 +120,27 @@ def _import_engine() -> None:
     from louvain_um.gpu.runtime.compile_cache import compiler
 
     compiler()
+
+
+def _site(options: Options, stack: ExitStack) -> Site | None:
+    """Return the device of a run, current until the stack ends; None if the run has none."""
+    try:
+        chosen = pick(options.device)
+    except DeviceUnavailableError:  # which the run reports
+        return None
+    if chosen.kind == "cpu":
+        return None
+    from louvain_um.gpu.building.text import Site
+    from louvain_um.gpu.dynamic.cuda import CudaDevice
+    from louvain_um.placement.memory import copies, cuda_calls
+
+    stack.enter_context(chosen.current())
+    free = int(SHARE * cuda_calls.free_memory()[0])
+
+    def room(edges: int, weighted: bool) -> int:
+        return min(free, limit_of(options, edges, 0, weighted=weighted) or free)
+
+    return Site(device=CudaDevice(), copies=copies, room=room)
 
 
 def _on_device(options: Options, step: Callable[[Any, int], T]) -> T | None:

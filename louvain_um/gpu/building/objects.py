@@ -11,6 +11,7 @@ from louvain_um.formats.column_roles import find_ends
 from louvain_um.formats.two_modes import different_kinds
 from louvain_um.gpu.building.edges import SHARE, rows_of, sizes_within
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.limits import Duplicates
 
 CACHED: Final = 0.125
 """Share of the memory for building that its scratch memory may keep, cached by CuPy."""
@@ -109,7 +110,14 @@ def _of_matrix(device: Any, matrix: Any) -> Graph | None:
 
 
 def graph_of_columns(
-    device: Any, copies: Any, columns: list[Any], room: int, *, numbered: bool
+    device: Any,
+    copies: Any,
+    columns: list[Any],
+    room: int,
+    *,
+    numbered: bool,
+    n_vertices: int | None = None,
+    duplicates: Duplicates | None = None,
 ) -> Graph | None:
     """Return the graph of columns on a device, made in so much memory; None if the host must."""
     from louvain_um.gpu.building.build import (
@@ -122,7 +130,12 @@ def graph_of_columns(
 
     most = max(1, min(RANGE_ARCS, room // NUMBERING))
     builder = Builder(device, most)
-    listed = builder.listed(*columns, most_names=room // NUMBERING if numbered else None)
+    listed = builder.listed(
+        *columns,
+        n_vertices=n_vertices,
+        duplicates=duplicates,
+        most_names=room // NUMBERING if numbered else None,
+    )
     if listed is None:
         return None
     names = None if listed.names is None else copies.fetched(listed.names).view(np.int64)

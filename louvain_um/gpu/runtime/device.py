@@ -170,6 +170,11 @@ def in_background(step: Callable[..., object], *args: Any) -> None:
         _beginning.append(thread)
 
 
+def has_begun() -> bool:
+    """Return whether all that began in the background has ended."""
+    return not any(thread.is_alive() for thread in _beginning)
+
+
 _beginning: list[Thread] = []
 
 

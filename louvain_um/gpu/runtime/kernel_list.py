@@ -205,6 +205,8 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 "sum_runs",
                 "keep_weighted",
                 "look_at_rows",
+                "count_lines",
+                "parse_lines",
             ),
             NO_TEMPLATE,
         ),

@@ -1,7 +1,9 @@
 import ctypes
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -134,3 +136,27 @@ def test_pages_are_copied_behind_kernels_unless_another_stream_is_given(
     cuda.runtime.memcpyAsync = lambda to, of, nbytes, kind, stream: streams.append(stream)
     copies.copy_pages(4096, 8192, 64, 32, given)
     assert streams == [used, used]
+
+
+def test_what_threads_read_is_sent_and_a_failure_leaves_nothing(cuda, streams):
+    values = np.random.default_rng(1).integers(0, 256, 100_000, np.uint8)
+    target, ends = np.zeros_like(values), range(0, 100_000, 700)
+
+    def read(begin):
+        def fill(buffer):
+            part = values[begin : begin + len(buffer)]
+            buffer[: len(part)] = part
+            return len(part)
+
+        return fill
+
+    with copies.sending(900) as send, ThreadPoolExecutor(20) as pool:
+        at = target.ctypes.data
+        counts = [*pool.map(lambda begin: send(at + begin, 700, read(begin)), ends)]
+        assert len(streams) == copies.MOST_THREADS * copies.PIECE // 900
+    assert counts == [700] * 142 + [600]
+    assert np.array_equal(target, values)
+    with pytest.raises(OSError, match="no more"), copies.sending(900) as send:
+        send(at, 700, Mock(side_effect=OSError("no more")))
+    assert len(cuda.alive) == len(copies.FREE) == 1
+    assert not streams
