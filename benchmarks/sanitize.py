@@ -78,8 +78,11 @@ def answers(graph: lu.DynamicGraph) -> list[Any]:
         advance(graph, None, lowered, array, balanced=balanced, returns=None)
     shared: Any = segmented_intersection(graph, pairs)
     sums = advance(graph, None, halved, cupy.arange(n), returns="sums")
+    found = [array.get().tolist() for array in (*least, shared, sums)]
+    if graph.directed:
+        return found
     return [
-        *(array.get().tolist() for array in (*least, shared, sums)),
+        *found,
         *(lu.sssp(graph, 0, device="cuda")[k].tolist() for k in (0, 1)),
         lu.connected_components(graph, device="cuda").tolist(),
         lu.triangles(graph, device="cuda").tolist(),
@@ -96,11 +99,17 @@ def change(scale: int, stores: str, weights: str) -> None:
             base, rng = rmat(scale, edge_factor=4, seed=1).graph, np.random.default_rng(2)
             host, there = (
                 lu.DynamicGraph(base, weighted=weighted, **where)
-                for where in ({}, {"store": store, "device": "cuda"})
+                for where in (
+                    {"store": "pages:directed=yes"} if "directed" in store else {},
+                    {"store": store, "device": "cuda"},
+                )
             )
             gone = None
             for count in counts:
                 u, v = rng.integers(0, n, count), (n * rng.random(count) ** 4).astype(np.int64)
+                if "unchecked" in store:
+                    new = ~host.has_edges(u, v)
+                    u, v = u[new], v[new]
                 for graph in (host, there):
                     graph.apply(insert=(u, v), delete=gone)
                 assert there.digest() == host.digest(), (store, weighted, count)

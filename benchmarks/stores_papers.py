@@ -51,7 +51,7 @@ from paper_graphs import GRAPHS, PaperGraph, sources_of
 from louvain_um.algorithms.operators import advance
 from louvain_um.algorithms.products import spmv
 from louvain_um.algorithms.traversal import bfs
-from louvain_um.analysis.store_comparison import TRIALS, Trials, wait
+from louvain_um.analysis.store_comparison import TRIALS, Trials, placed, wait
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import Ends
 from louvain_um.dynamic.stores import STORES, options_of
@@ -112,9 +112,9 @@ delete 100,000, 1,000,000 and 10,000,000 edges. The record has them beside `vine
 
 SHOWN = (
     "begin_ms", "bulk_ms", "held_mb", "build_ms", "insert_ms", "delete_ms", "query_ms",
-    "product_ms", "moved_bytes", "skewed_insert_ms", "skewed_delete_ms", "add_vertices_ms",
-    "remove_vertices_ms",
-    "pagerank_ms", "spmv_ms", "triangles_ms", "bytes_per_arc",
+    "product_ms", "moved_bytes", "skewed_insert_ms", "skewed_delete_ms", "mixed_ms",
+    "add_vertices_ms", "remove_vertices_ms", "pagerank_ms", "spmv_ms", "triangles_ms",
+    "bytes_per_arc",
 )  # fmt: skip
 
 
@@ -235,11 +235,13 @@ def batches_on(
     for size, steps in case.batches.items():
         times, moved, busy = [], graph.memory.moved_bytes, Recording(device)
         used: list[float] = []
-        for delete, insert in steps:
+        for gone, come in steps:
             if len(times) == 1:
                 busy.begin()
-            taken = {
-                "delete_ms": 1e3 * seconds(there, graph.apply, delete=delete),
+            delete = placed(graph, gone)
+            taken = {"delete_ms": 1e3 * seconds(there, graph.apply, delete=delete)}
+            insert = placed(graph, come, inserted=True)
+            taken |= {
                 "insert_ms": 1e3 * seconds(there, graph.apply, insert=insert),
                 "query_ms": 1e3 * seconds(there, find, *insert),
                 "product_ms": 1e3 * seconds(there, spmv, graph, x, device=device),
@@ -277,7 +279,7 @@ def contents(graph: DynamicGraph) -> tuple[int, int]:
     """Return sums that depend on all rows and their order."""
     there = graph.device_store
     if there is None:
-        rows = graph.host_snapshot()
+        rows = graph._store.compressed()
         xp, offsets, targets = np, rows.offsets, rows.targets
     else:
         xp, (offsets, targets, _) = there.xp, there.device_rows()
@@ -298,7 +300,8 @@ def measured(
     graph = DynamicGraph(case.graph.n_vertices, **options)
     wait(graph.device_store)
     found = {"begin_ms": 1e3 * (time.perf_counter() - since)}
-    found["bulk_ms"] = 1e3 * seconds(graph.device_store, graph.apply, insert=case.edges)
+    edges = placed(graph, case.edges)
+    found["bulk_ms"] = 1e3 * seconds(graph.device_store, graph.apply, insert=edges)
     found["held_mb"] = graph.memory.total_bytes / 1e6
     assert graph.n_arcs == case.graph.n_arcs, f"{store} has {graph.n_arcs:,} arcs"
     if found["bulk_ms"] <= 1e3 * args.slow:

@@ -59,6 +59,8 @@ def running(
     policy = find_policy(options.memory)
     chosen = pick(device_of(graph, options.device))
     graph = converted(graph)
+    if name != "spmv" and getattr(graph, "directed", False):
+        graph.refuse_directed()
     if chosen.kind == "cuda":
         with (
             unchanged(graph),

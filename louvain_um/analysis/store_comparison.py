@@ -40,6 +40,7 @@ STREAM_BATCH: Final = 1000
 TRIALS: Final = {
     "sorted": "batches that come sorted by row, and the same ones shuffled",
     "skew": "batches of which every edge has an end among a thousandth of the vertices",
+    "mixed": "batches that insert edges and delete as many, by one call",
     "algorithms": "PageRank, matrix-vector products and triangles, on rows where they lie",
     "vertices": "vertices added, and removed with all their edges",
 }
@@ -128,6 +129,7 @@ class StoreRecord:
     shuffled_insert_ms: float | None = None
     skewed_insert_ms: float | None = None
     skewed_delete_ms: float | None = None
+    mixed_ms: float | None = None
     pagerank_ms: float | None = None
     spmv_ms: float | None = None
     triangles_ms: float | None = None
@@ -236,12 +238,30 @@ def _digest(source: Graph | EdgeStream) -> str:
     return fingerprint(source)
 
 
-def placed(store: Any, columns: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Return columns where the graph is: on the store's device, if there is one."""
-    if store is None or columns is None:
+def placed(graph: DynamicGraph, columns: Any, *, inserted: bool = False) -> Any:
+    """Return columns where the graph is; of a directed one, arcs of both directions.
+
+    Those inserted into a store that does not look them up are new.
+    """
+    if columns is None:
+        return None
+    store, xp = graph.device_store, np
+    if store is not None:
+        xp, ends = store.xp, (store.xp.asarray(column, np.uint32) for column in columns[:2])
+        columns = *ends, *(xp.asarray(column) for column in columns[2:])
+    if inserted and getattr(graph._store, "unchecked", False):
+        if graph.weighted:
+            remedy = "leave it out, or the weights"
+            problem = f"{graph.store} does not add to weights"
+            raise OptionError("stores", graph.store, remedy, problem=problem)
+        new = (graph.has_edges if store is None else store.find_there)(*columns) == 0
+        columns = tuple(column[new] for column in columns)
+    if not graph.directed:
         return columns
-    ends = tuple(store.xp.asarray(column, np.uint32) for column in columns[:2])
-    return *ends, *(store.xp.asarray(column) for column in columns[2:])
+    u, v, *weights = columns
+    second = u != v  # a loop has one arc
+    pairs = (u, v[second]), (v, u[second]), *((w, w[second]) for w in weights)
+    return tuple(xp.append(*pair) for pair in pairs)
 
 
 def wait(store: Any) -> None:
@@ -288,18 +308,19 @@ def _run(
     there = graph.device_store
     timed = Timings(there)
     for number, step in enumerate(batches):
-        insert, delete, decrease = (
-            placed(there, ends) for ends in (step.insert, step.delete, step.decrease)
-        )
         warm = number > 0 or batch == 0
-        calls: dict[str, dict[str, Any]] = {
-            "delete": {"delete": delete, "decrease": decrease},
-            "insert": {"insert": insert},
-        }
-        for what, given in calls.items():
-            size = sum(len(ends[0]) for ends in given.values() if ends is not None)
+        calls = {"delete": ("delete", "decrease"), "insert": ("insert",)}
+        asked = None
+        for what, columns in calls.items():
+            ends = {each: getattr(step, each) for each in columns}
+            size = sum(len(given[0]) for given in ends.values() if given is not None)
+            given = {
+                each: placed(graph, column, inserted=what == "insert")
+                for each, column in ends.items()
+            }
             timed.of(what, partial(graph.apply, **given), counts=warm, size=size)
-        if (asked := insert or delete or decrease) is not None:
+            asked = next((each for each in given.values() if each is not None), asked)
+        if asked is not None:
             find = graph.has_edges if there is None else there.find_there
             query = partial(find, *asked[:2])
             timed.of("query", query, counts=warm, size=len(asked[0]))
@@ -362,7 +383,7 @@ class Trials:
                 ("shuffled_insert", self.rng.permutation(len(u))),
             ]
             for what, places in ways if run % 2 else reversed(ways):
-                ends = placed(self.store, (u[places], v[places]))
+                ends = placed(self.graph, (u[places], v[places]), inserted=True)
                 change = self.timed.of(what, partial(self.graph.apply, insert=ends), counts=run > 0)
                 self.graph.apply(delete=(change.u, change.v))
 
@@ -373,24 +394,35 @@ class Trials:
         for run in range(self.runs + 1):
             _, v = random_ends(self.rng, n, self.batch)
             u = self.rng.choice(hubs, len(v))
-            ends = placed(self.store, (u[u != v], v[u != v]))
+            ends = placed(self.graph, (u[u != v], v[u != v]), inserted=True)
             insert = partial(self.graph.apply, insert=ends)
             change = self.timed.of("skewed_insert", insert, counts=run > 0)
             delete = partial(self.graph.apply, delete=(change.u, change.v))
             self.timed.of("skewed_delete", delete, counts=run > 0)
 
+    def _mixed(self) -> None:
+        """Insert edges, and with them delete those of the batch before."""
+        gone = None
+        for run in range(self.runs + 1):
+            ends = random_ends(self.rng, self.graph.n_vertices, self.batch)
+            given = {"insert": placed(self.graph, ends, inserted=True), "delete": gone}
+            change = self.timed.of("mixed", partial(self.graph.apply, **given), counts=run > 0)
+            gone = change.u[change.inserted], change.v[change.inserted]
+
     def _algorithms(self) -> dict[str, int]:
-        """Rank the vertices, multiply with a vector, and count triangles."""
+        """Multiply with a vector, rank the vertices, and count triangles."""
         counts: Any = ()
         x = np.ones(self.graph.n_vertices)
         for run in range(self.runs + 1):
-            rank = partial(pagerank, self.graph, tolerance=1e-4, device=self.device)
-            self.timed.of("pagerank", rank, counts=run > 0)
             multiply = partial(spmv, self.graph, x, device=self.device)
             self.timed.of("spmv", multiply, counts=run > 0)
+            if self.graph.directed:
+                continue
+            rank = partial(pagerank, self.graph, tolerance=1e-4, device=self.device)
+            self.timed.of("pagerank", rank, counts=run > 0)
             count = partial(triangles, self.graph, device=self.device)
             counts = self.timed.of("triangles", count, counts=run > 0)
-        return {"triangles": int(np.asarray(counts).sum()) // 3}
+        return {"triangles": int(np.asarray(counts).sum()) // 3} if len(counts) else {}
 
     def _vertices(self) -> None:
         """Add vertices, and remove others with their edges."""

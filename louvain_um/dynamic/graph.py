@@ -447,7 +447,7 @@ class DynamicGraph:
             ids = self._names.ids_of(ids, "remove_vertices")
         gone = distinct(read_ids(ids, "remove_vertices: ids", self._host_limits))
         with announcing("update"), self._contents.errors():
-            u, v = self._store.arcs_of(gone)
+            u, v = getattr(self._store, "edges_of", self._store.arcs_of)(gone)
             loops = gone[self._contents.find(gone, gone) > 0]
             delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
             columns = {"insert": None, "delete": delete, "decrease": None}
@@ -484,7 +484,13 @@ class DynamicGraph:
     @property
     def n_edges(self) -> int:
         """Number of distinct edges, loops included."""
-        return self.n_arcs // 2 + int(np.count_nonzero(self._contents.host_loops()))
+        edges = self.n_arcs if self.directed else self.n_arcs // 2
+        return edges + int(np.count_nonzero(self._contents.host_loops()))
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge is an arc of one direction; only ``pages:directed=yes`` has such."""
+        return bool(getattr(self._store, "directed", False))
 
     @property
     def weighted(self) -> bool:
@@ -577,6 +583,7 @@ class DynamicGraph:
     @one_at_a_time
     def view(self) -> RowView:
         """Return contiguous rows for engines: where they lie, or as a compressed copy."""
+        self.refuse_directed()
         return self._view_of(self._rows())
 
     @one_at_a_time
@@ -605,6 +612,7 @@ class DynamicGraph:
     @one_at_a_time
     def device_view(self) -> Any:
         """Return contiguous rows in a device's memory: where they lie, or as a compressed copy."""
+        self.refuse_directed()
         store = self.device_store
         return None if store is None else self._device_view(store.loops, store.contiguous_rows())
 
@@ -638,6 +646,7 @@ class DynamicGraph:
     @one_at_a_time
     def snapshot(self) -> Any:
         """Return the graph as it is now, in arrays of its own; removed vertices are isolated."""
+        self.refuse_directed()
         store = self.device_store
         if store is None or store.host_bytes:
             return self.host_snapshot()
@@ -650,6 +659,7 @@ class DynamicGraph:
     @one_at_a_time
     def host_snapshot(self) -> Graph:
         """Return the graph as it is now in host memory, wherever it is."""
+        self.refuse_directed()
         rows = self._store.compressed()
         return Graph(
             rows.offsets,
@@ -678,12 +688,24 @@ class DynamicGraph:
     def check(self) -> None:
         """Raise AssertionError unless store, degrees and totals agree; takes passes over all."""
         self._store.check()
-        graph = self.host_snapshot()
-        graph.validate()
-        assert np.array_equal(graph.degrees, self._contents.host_degrees()), "degrees do not add up"
-        assert graph.total_weight == self.total_weight, "the total weight does not add up"
-        assert graph.n_arcs == self.n_arcs, "the arcs do not add up"
-        assert not graph.degrees[self._alive.items == 0].any(), "a removed vertex has edges"
+        if not self.directed:
+            self.host_snapshot().validate()
+        rows, degrees = self._store.compressed(), self._contents.host_degrees()
+        weights = np.ones(self.n_arcs, np.int64) if rows.weights is None else rows.weights
+        sums = np.append(0, np.cumsum(weights, dtype=np.int64))[rows.offsets]
+        expected = np.diff(sums) + 2 * self._contents.host_loops()
+        assert np.array_equal(expected, degrees), "degrees do not add up"
+        assert int(degrees.sum()) == self.total_weight, "the total weight does not add up"
+        assert len(rows.targets) == self.n_arcs, "the arcs do not add up"
+        gone = self._alive.items == 0
+        assert not gone[rows.targets].any(), "an edge leads to a removed vertex"
+        assert not degrees[gone].any(), "a removed vertex has edges"
+
+    def refuse_directed(self) -> None:
+        """Raise an OptionError if edges are arcs of one direction, which no `Graph` has."""
+        if self.directed:
+            remedy = "leave out directed=yes; only operators and spmv take it"
+            raise OptionError("store", self.store, remedy, problem="the graph is directed")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "lock"}
@@ -746,6 +768,7 @@ class DynamicGraph:
             weighted=self.weighted,
             scale=self.scale,
             xp=self._contents.xp,
+            directed=self.directed,
         )
 
     @property

@@ -13,10 +13,11 @@ Edge = tuple[int, int]
 
 @dataclass
 class Model:
-    """The contents of a changing graph: weight of each edge, smaller end first."""
+    """The contents of a changing graph: weight of each edge, smaller end first unless directed."""
 
     n: int
     weighted: bool
+    store: str = "rows"
     edges: dict[Edge, int] = field(default_factory=dict)
     dead: set[int] = field(default_factory=set)
     removed: list[int] = field(default_factory=list)
@@ -24,15 +25,28 @@ class Model:
     attributes: dict[Edge, list[int]] = field(default_factory=dict)
     """Of edges that are no loops; none where each is 0."""
 
+    @property
+    def directed(self):
+        return "directed=yes" in self.store
+
+    def edge(self, u, v):
+        return (u, v) if self.directed else (min(u, v), max(u, v))
+
+    def accepted(self, insert):
+        """Return what may be inserted: edges that are there only by stores that look them up."""
+        if "unchecked" not in self.store:
+            return insert
+        return [e for e in insert if e[0] == e[1] or self.edge(*e[:2]) not in self.edges]
+
     def apply(self, insert, delete, decrease, duplicates):
         """Apply a batch; return each changed edge's weights before and after, and the missing."""
         before, missing = dict(self.edges), set()
-        gone = {(min(e), max(e)) for e in delete}
+        gone = {self.edge(*e) for e in delete}
         missing |= gone - self.edges.keys()
         for edge in gone:
             self.edges.pop(edge, None)
         for u, v, w in decrease:
-            edge = min(u, v), max(u, v)
+            edge = self.edge(u, v)
             if edge not in before:
                 missing.add(edge)
             elif edge not in gone:
@@ -40,7 +54,7 @@ class Model:
                 assert self.edges[edge] >= 0
         summing = self.weighted if duplicates is None else duplicates == "sum"
         for u, v, w in insert:
-            edge = min(u, v), max(u, v)
+            edge = self.edge(u, v)
             old = self.edges.get(edge, 0)
             self.edges[edge] = old + w if summing else max(old, w)
         self.edges = {edge: w for edge, w in self.edges.items() if w}
@@ -60,9 +74,9 @@ class Model:
         self.dead |= gone
         self.forget()
 
-    def reused(self, count, store):
+    def reused(self, count):
         """Make vertices of removed ones again; return their ids."""
-        order = self.removed if "ids=queue" in store else sorted(self.dead)
+        order = self.removed if "ids=queue" in self.store else sorted(self.dead)
         again = sorted(order[:count])
         self.removed = [v for v in self.removed if v not in again]
         self.dead -= set(again)
@@ -83,13 +97,21 @@ def columns(edges, width):
 
 
 def same_contents(g, model):
-    expected, found = model.graph(), g.host_snapshot()
-    for name in ("offsets", "targets", "loops"):
-        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
-    if model.weighted:
-        assert np.array_equal(found.weights, expected.weights)
+    if model.directed:
+        found, expected = g._store.compressed(), sorted(e for e in model.edges if e[0] != e[1])
+        sources = np.repeat(np.arange(model.n), np.diff(found.offsets)).tolist()
+        assert list(zip(sources, found.targets.tolist(), strict=True)) == expected
+        weights = [1] * len(expected) if found.weights is None else found.weights.tolist()
+        assert weights == [model.edges[edge] for edge in expected]
+        loops = [model.edges.get((v, v), 0) for v in range(model.n)]
+        assert g._contents.host_loops().tolist() == loops
     else:
-        assert found.weights is None
+        expected, found = model.graph(), g.host_snapshot()
+        for name in ("offsets", "targets", "loops"):
+            assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+        if model.weighted:
+            assert np.array_equal(found.weights, expected.weights)
+    assert model.weighted == (found.weights is not None)
     assert (g.n_vertices, g.n_edges) == (model.n, len(model.edges))
     assert set(np.flatnonzero(~g.alive).tolist()) == model.dead
     if model.attributes:
@@ -98,7 +120,7 @@ def same_contents(g, model):
         values = np.stack([held.xp.asarray(a)[places] for a in g.attributes.edges().values()])
         given = {tuple(divmod(int(key), 1 << 32)): k for k, key in enumerate(keys)}
         for edge, k in given.items():
-            expected = model.attributes.get((min(edge), max(edge)), [0, 0, 0])
+            expected = model.attributes.get(model.edge(*edge), [0, 0, 0])
             assert values[:, k].tolist() == expected
 
 
@@ -121,12 +143,12 @@ def batches(draw, model):
     delete = draw(st.lists(known, max_size=20))
     decrease = []
     if model.weighted:
-        for edge in draw(st.lists(known, max_size=5, unique_by=lambda e: (min(e), max(e)))):
-            most = model.edges.get((min(edge), max(edge)), 3)
+        for edge in draw(st.lists(known, max_size=5, unique_by=lambda e: model.edge(e[0], e[1]))):
+            most = model.edges.get(model.edge(*edge), 3)
             decrease.append((*edge, draw(st.sampled_from([most, (most + 1) // 2, 0]))))
     duplicates = draw(st.sampled_from([None, "once", "sum"] if model.weighted else [None, "once"]))
     return {
-        "insert": [(*edge, w) for edge, w in insert],
+        "insert": model.accepted([(*edge, w) for edge, w in insert]),
         "delete": delete,
         "decrease": decrease,
         "duplicates": duplicates,
@@ -162,7 +184,7 @@ def follow(data, g, model):
             assert change.total_weight == g.total_weight
         elif step == "add":
             count, reuse = data.draw(st.integers(0, 40)), data.draw(st.booleans())
-            again = model.reused(count if reuse else 0, g.store)
+            again = model.reused(count if reuse else 0)
             fresh = list(range(model.n, model.n + count - len(again)))
             assert list(g.add_vertices(count, reuse=reuse)) == again + fresh
             model.n += len(fresh)
@@ -194,7 +216,9 @@ def operate(rng, g, model, steps, size):
         )
         decreased = dict.fromkeys(known[parts[1] - parts[0] :] if model.weighted else [])
         batch = {
-            "insert": list(zip(u.tolist(), v.tolist(), w.tolist(), strict=True))[: parts[0]],
+            "insert": model.accepted(
+                [*zip(u.tolist(), v.tolist(), w.tolist(), strict=True)][: parts[0]]
+            ),
             "delete": [*known[: parts[1] - parts[0]], (int(u[-1]), int(v[-1]))],
             "decrease": [(*e, int(rng.integers(0, model.edges[e] + 1))) for e in decreased],
             "duplicates": None,
@@ -206,14 +230,16 @@ def operate(rng, g, model, steps, size):
             edges = [e for e in model.edges if e[0] != e[1]][step % 3 :: 3]
             for k, name in enumerate(SEMANTIC):
                 values = rng.integers(0, 2**32, len(edges))
-                g.attributes.edit(name, values, *columns(edges, 2)[:: -1 if k else 1])
+                g.attributes.edit(
+                    name, values, *columns(edges, 2)[:: -1 if k and not model.directed else 1]
+                )
                 for edge, value in zip(edges, values.tolist(), strict=True):
                     model.attributes.setdefault(edge, [0, 0, 0])[k] = value
         if step % 10 == 3:
             gone = rng.choice(living, 3, replace=False)
             g.remove_vertices(gone)
             model.remove(gone.tolist())
-            assert list(g.add_vertices(2, reuse=True)) == model.reused(2, g.store)
+            assert list(g.add_vertices(2, reuse=True)) == model.reused(2)
             g.add_vertices(5)
             model.n += 5
         if step % 5 == 4:

@@ -22,6 +22,11 @@ from louvain_um.errors import GraphError, OptionError
 from louvain_um.generators import planted
 from tests.dynamic.model import Model, operate
 
+PUBLISHED = (
+    "pages:deletion=reverse:page=32", "pages:directed=yes:layout=aos:edges=semantic",
+    "pages:directed=yes:deletion=reverse:order=sorted", "ouro-vl-c:update=unchecked",
+    "ouro-va-p:update=unchecked:chunk=1024",
+)  # fmt: skip
 SEMANTIC = (
     "pages:layout=aos:ids=queue", "pages:layout=soa:order=sorted", "pages:edges=semantic",
     "pages:layout=soa:edges=semantic", "pages:layout=aos:edges=semantic:page=32",
@@ -123,6 +128,8 @@ def test_marrow_pushes_what_was_written():
      ("pages:layout=rows", "layout=arrays or soa or aos"),
      ("pages:ids=heap", "ids=lowest or queue"), ("bump:layout=aos", "options page, update"),
      ("pages:edges=weighted", "edges=plain or semantic"),
+     ("pages:deletion=late", "deletion=dual or reverse"), ("bump:directed=yes", "options page"),
+     ("ouro-s-p:update=thread", "update=merged or unchecked"),
      ("pages:page=32:page=64", "page once; leave out 'page=64'"),
      ("pages:page=32,page=64", "page=32 or 64"),
      ("rows:page=64", "no options"),
@@ -138,10 +145,11 @@ def test_options_that_a_store_lacks_end_in_a_line(store, reported):
 @pytest.mark.parametrize(
     "store",
     [*STORES, "pages:page=32:order=sorted", "bal:block=2", "ouro-vl-p:chunk=1024:page=64",
-     "pages:layout=soa:edges=semantic", "pages:layout=aos:edges=semantic:page=32:ids=queue"],
+     "pages:layout=soa:edges=semantic", "pages:layout=aos:edges=semantic:page=32:ids=queue",
+     *PUBLISHED],
 )  # fmt: skip
 def test_operations_of_every_kind(store):
-    model, g = Model(60, True), DynamicGraph(60, weighted=True, store=store)
+    model, g = Model(60, True, store), DynamicGraph(60, weighted=True, store=store)
     operate(np.random.default_rng(3), g, model, 10, 100)
 
 
@@ -225,6 +233,36 @@ def test_edited_edges_stay_where_they_are(store):
     assert g.digest() == digest
 
 
+@pytest.mark.parametrize(
+    "call",
+    [louvain_um.louvain, louvain_um.leiden, louvain_um.Tracker, louvain_um.triangles,
+     DynamicGraph.snapshot, DynamicGraph.to_networkx],
+)  # fmt: skip
+def test_directed_graphs_have_no_communities(call):
+    g = DynamicGraph(4, store="pages:directed=yes")
+    g.apply(insert=([0, 1], [1, 2]))
+    with pytest.raises(OptionError, match=r"^the graph is directed; leave out directed=yes"):
+        call(g)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_operators_and_products_follow_arcs_one_way(weighted):
+    rng, n = np.random.default_rng(1), 300
+    g = DynamicGraph(n, weighted=weighted, store="pages:directed=yes:page=32")
+    u, v = np.unique(rng.integers(0, n, (2, 2000)), axis=1)
+    w = rng.integers(1, 9, len(u)) if weighted else np.ones(len(u), np.int64)
+    g.apply(insert=(u, v, w) if weighted else (u, v))
+    x, arcs = rng.integers(0, 9, n).astype(float), u != v
+    sums = np.bincount(u[arcs], w[arcs] * x[v[arcs]], n)
+    found = operators.advance(g, None, lambda u, v, w, arc, x: w * x[v], x, returns="sums")
+    assert np.array_equal(found, sums)
+    assert np.array_equal(louvain_um.spmv(g, x, device="cpu"), np.bincount(u, w * x[v], n))
+    reached = operators.advance(g, [3], lambda u, v, w, arc: True)
+    assert reached.tolist() == v[arcs & (u == 3)].tolist()
+    assert (g.n_edges, g.total_weight) == (len(u), int(w.sum() + w[~arcs].sum()))
+    assert np.array_equal(g.degrees, np.bincount(u, w * (2 - arcs), n).astype(int))
+
+
 @pytest.mark.parametrize("store", ["pages:ids=queue", "bump", "vine", "bal"])
 def test_vertices_that_come_again_have_no_attributes_of_those_before(store):
     g = DynamicGraph(4, store=store)
@@ -253,7 +291,7 @@ def few_hubs(weighted):
     return Graph.from_edges(u, v, weights, n_vertices=4000, duplicates="sum")
 
 
-@pytest.mark.parametrize("store", [*STORES, *SEMANTIC])
+@pytest.mark.parametrize("store", [*STORES, *SEMANTIC, *PUBLISHED])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_plans_are_what_stores_hold(store, weighted):
     for graph in (few_hubs(weighted), Graph.from_edges([], [], [] if weighted else None)):

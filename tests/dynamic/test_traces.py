@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from louvain_um import DynamicGraph, louvain
 from louvain_um.dynamic.stores import STORES
 from tests.dynamic.model import Model, apply, batches, follow, operate
+from tests.dynamic.test_stores import PUBLISHED
 from tests.tiers import EXAMPLES
 
 pytestmark = pytest.mark.deep
@@ -34,7 +35,7 @@ def store(request):
 @settings(max_examples=12 * EXAMPLES)
 @given(data=st.data())
 def test_a_store_holds_what_a_dict_does(store, weighted, data):
-    model = Model(data.draw(st.integers(1, 24)), weighted)
+    model = Model(data.draw(st.integers(1, 24)), weighted, store)
     g = DynamicGraph(model.n, weighted=weighted, store=store, threads=2)
     follow(data, g, model)
     again = DynamicGraph(model.graph(), store=store)
@@ -59,9 +60,9 @@ def test_the_order_of_a_batch_does_not_matter(data, seed, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("store", [*STORES, *OPTIONS, *MORE_OPTIONS])
+@pytest.mark.parametrize("store", [*STORES, *OPTIONS, *MORE_OPTIONS, *PUBLISHED])
 def test_a_hundred_thousand_operations(store, weighted):
-    model = Model(150, weighted)
+    model = Model(150, weighted, store)
     g = DynamicGraph(150, weighted=weighted, store=store, threads=2)
     operate(np.random.default_rng(2), g, model, 100, 1000)
 

@@ -18,11 +18,11 @@ using Plain = std::remove_pointer_t<W>;
 
 extern "C" void key_edges_as(int blocks, int, i64 count, const void* u, i64 u_type, const void* v,
                              i64 v_type, const void* weights, i64 weights_type, i64 one, i64 n,
-                             const u8* alive, double scale, i64 first, i64 listed, u64* keys,
-                             i64* given, BatchCounts* counts) {
+                             const u8* alive, double scale, i64 directed, i64 first, i64 listed,
+                             u64* keys, i64* given, BatchCounts* counts) {
   fibres::launch(blocks, [=] {
-    key_edges(count, u, u_type, v, v_type, weights, weights_type, one, n, alive, scale, first,
-              listed, keys, given, counts);
+    key_edges(count, u, u_type, v, v_type, weights, weights_type, one, n, alive, scale, directed,
+              first, listed, keys, given, counts);
   });
 }
 
@@ -64,6 +64,15 @@ extern "C" void merge_rows_as(int blocks, int kind, const Batch* b, i64 rows, i6
   });
 }
 
+extern "C" void edit_pages_as(int blocks, int kind, const Batch* b, i64 rows, u32* targets,
+                              void* weights, Row* spans, u8* classes) {
+  typed(kind, weights, [&](auto* w) {
+    fibres::launch(blocks, [=] {
+      edit_pages<Plain<decltype(w)>>(*b, rows, targets, w, spans, classes);
+    });
+  });
+}
+
 extern "C" void lay_out_rows_as(int blocks, int, const Batch* b, i64 n, i64 rows, Row* spans,
                                 i64* offsets, u8* classes) {
   fibres::launch(blocks, [=] { lay_out_rows(*b, n, rows, spans, offsets, classes); });
@@ -79,9 +88,10 @@ extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64
   });
 }
 
-extern "C" void count_blocks_as(int blocks, int kind, const Batch* b, i64 linked, i64 rows) {
+extern "C" void count_blocks_as(int blocks, int kind, const Batch* b, i64 linked, i64 rows,
+                                i64 mixed) {
   typed(kind, nullptr, [&](auto* w) {
-    fibres::launch(blocks, [=] { count_blocks<Plain<decltype(w)>>(*b, linked, rows); });
+    fibres::launch(blocks, [=] { count_blocks<Plain<decltype(w)>>(*b, linked, rows, mixed); });
   });
 }
 
@@ -97,12 +107,12 @@ extern "C" void edit_linked_as(int blocks, int kind, const Batch* b, i64 linked,
 }
 
 extern "C" void edit_arcs_as(int blocks, int kind, const Batch* b, i64 linked, BlockQueue* queue,
-                             i64 count, i64 front, i64 cut, i64 asked, i64 lanes, i64 inserting,
-                             u32* targets, void* weights, Row* spans, u8* ascending) {
+                             i64 count, i64 front, i64 cut, i64 asked, i64 lanes, u32* targets,
+                             void* weights, Row* spans, u8* ascending) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      edit_arcs<Plain<decltype(w)>>(*b, linked, queue, count, front, cut, asked, lanes, inserting,
-                                   targets, w, spans, ascending);
+      edit_arcs<Plain<decltype(w)>>(*b, linked, queue, count, front, cut, asked, lanes, targets, w,
+                                   spans, ascending);
     });
   });
 }
@@ -134,6 +144,14 @@ extern "C" void gather_linked_as(int blocks, int kind, i64 count, const u32* ids
     fibres::launch(blocks, [=] {
       gather_linked<W>(count, ids, offsets, spans, linked, targets, (const W*)weights, keys, w, places);
     });
+  });
+}
+
+extern "C" void find_mentions_as(int blocks, int, i64 n, const Row* spans, i64 linked,
+                                 const u32* targets, i64 many, const u32* vertices, i64 room,
+                                 u64* keys, u64* found) {
+  fibres::launch(blocks, [=] {
+    find_mentions(n, spans, linked, targets, many, vertices, room, keys, found);
   });
 }
 

@@ -189,6 +189,7 @@ TRIALS: Final = (
     ("sorted\nms", "sorted_insert_ms", 1.0),
     ("shuffled\nms", "shuffled_insert_ms", 1.0),
     ("skewed\nms", "skewed_insert_ms", 1.0),
+    ("mixed\nms", "mixed_ms", 1.0),
     ("PageRank\nms", "pagerank_ms", 1.0),
     ("SpMV\nms", "spmv_ms", 1.0),
     ("triangles\nms", "triangles_ms", 1.0),

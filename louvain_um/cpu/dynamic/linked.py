@@ -91,12 +91,15 @@ def entries_of(entries, v):
 
 
 @kernel()
-def find(t, threads, entries, u, v, found):
-    """Write the weight of each edge, 0 where there is none; the shorter row is searched."""
+def find(t, threads, entries, u, v, found, directed):
+    """Write the weight of each edge, 0 where there is none; the shorter row is searched.
+
+    If edges are directed, row u is.
+    """
     targets, weights = entries[2], entries[3]
     for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
         source, other = u[i], v[i]
-        if entries[1][other] < entries[1][source]:
+        if not directed and entries[1][other] < entries[1][source]:
             source, other = other, source
         found[i] = 0
         piece = entries_of(entries, source)
@@ -261,6 +264,23 @@ def gather(entries, vertices, to, out, out_weights, places):
                         places[at] = arc
                     at += 1
             piece = after(entries, piece)
+
+
+@kernel()
+def mentions(entries, vertices, keys):
+    """List the arcs to some vertices, which ascend, while there is room; return how many."""
+    count, targets = 0, entries[2]
+    for v in range(len(entries[0])):
+        piece = entries_of(entries, v)
+        while piece.arc < piece.stop:
+            for arc in range(piece.arc, piece.stop):
+                k = np.searchsorted(vertices, targets[arc])
+                if k < len(vertices) and vertices[k] == targets[arc]:
+                    if count < len(keys):
+                        keys[count] = np.uint64(v) << np.uint64(32) | np.uint64(targets[arc])
+                    count += 1
+            piece = after(entries, piece)
+    return count
 
 
 @kernel()

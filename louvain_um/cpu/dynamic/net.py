@@ -20,11 +20,11 @@ TOO_HEAVY = 2
 
 
 @kernel()
-def edge_keys(u, v, keys):
-    """Write each edge's key, smaller end first."""
+def edge_keys(u, v, keys, directed):
+    """Write each edge's key, smaller end first unless it is directed."""
     for i in range(len(u)):
         a, b = np.uint64(u[i]), np.uint64(v[i])
-        keys[i] = (min(a, b) << HALF) | max(a, b)
+        keys[i] = (a << HALF | b) if directed else (min(a, b) << HALF) | max(a, b)
 
 
 @kernel()

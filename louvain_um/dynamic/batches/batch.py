@@ -20,7 +20,10 @@ HALF = MAX_TOTAL_WEIGHT // 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a graph accepts in a batch; `by` is the function that errors name, if not `apply`."""
+    """What a graph accepts in a batch; `by` is the function that errors name, if not `apply`.
+
+    If it is `directed`, an edge is the arc from u to v alone.
+    """
 
     n_vertices: int
     alive: NDArray[np.uint8] | None
@@ -28,6 +31,7 @@ class Limits:
     scale: float
     xp: Any = np
     by: str = ""
+    directed: bool = False
 
 
 Columns = tuple[Any, ...]
@@ -43,6 +47,7 @@ class Batch:
     deletions: int
     decreases: int
     summing: bool
+    directed: bool
 
 
 def read_batch(
@@ -64,8 +69,9 @@ def read_batch(
         weights = filled[2] if alone else np.concatenate(filled)
     summing = limits.weighted if duplicates is None else duplicates == "sum"
     return Batch(
-        keys=keys, weights=weights, deletions=sizes[0], decreases=sizes[1], summing=summing
-    )
+        keys=keys, weights=weights, deletions=sizes[0], decreases=sizes[1], summing=summing,
+        directed=limits.directed,
+    )  # fmt: skip
 
 
 def refuse_options(decrease: Any, duplicates: str | None, limits: Limits) -> None:
@@ -95,7 +101,7 @@ def _read(
         return np.zeros(0, np.uint64), none
     u, v = (known_ids(columns[k], f"{what}: {name}", limits) for k, name in ((0, "u"), (1, "v")))
     keys = np.empty(len(u), np.uint64)
-    edge_keys(u, v, keys)
+    edge_keys(u, v, keys, limits.directed)
     if columns[2] is not None:
         return keys, read_weights(columns[2], what, limits.scale)
     if limits.weighted and limits.scale != 1.0 and weights == "allowed":

@@ -136,13 +136,16 @@ class EdgeChanges:
     after: NDArray[np.int64]
     missing: int
     loops: int
+    directed: bool
 
     @property
     def gain(self) -> int:
-        """Weight that the graph gains, both directions."""
+        """Weight that the graph gains, all arcs; a loop counts twice."""
         gains = self.after - self.before
+        if self.directed:
+            gains <<= self.u == self.v
         rough = float(gains.sum(dtype=np.float64))  # the integer sum may overflow
-        return 2 * (int(gains.sum()) if abs(rough) < 2.0**60 else int(rough))
+        return (2 - self.directed) * (int(gains.sum()) if abs(rough) < 2.0**60 else int(rough))
 
     @property
     def u(self) -> NDArray[np.uint32]:
@@ -156,10 +159,13 @@ class EdgeChanges:
 
 
 def weights_before(
-    store: Store, loops: NDArray[np.int64], u: NDArray[np.uint32], v: NDArray[np.uint32]
-) -> NDArray[np.int64]:
-    """Return the weight of each edge, 0 where there is none; loops are looked up, too."""
-    found = store.find(u, v)
+    store: Store, loops: NDArray[np.int64], u: NDArray[np.uint32], v: NDArray[np.uint32],
+    asked: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:  # fmt: skip
+    """Return the weight of each edge asked for, 0 where there is none; loops are looked up, too."""
+    found = store.find(u, v) if asked is None else np.zeros(len(u), np.int64)
+    if asked is not None:
+        found[asked] = store.find(u[asked], v[asked])
     same = u == v
     if same.any():
         found[same] = loops[u[same]]
@@ -185,8 +191,11 @@ def net_changes(
             batch.keys, order, cuts, batch.weights, batch.summing, keys, deleted, less, more
         )
         keys, deleted, less, more = keys[:count], deleted[:count], less[:count], more[:count]
-    edges = EdgeChanges(keys=keys, before=EMPTY_I64, after=EMPTY_I64, missing=0, loops=0)
-    before = weights_before(store, loops, edges.u, edges.v)
+    edges = EdgeChanges(
+        keys=keys, before=EMPTY_I64, after=EMPTY_I64, missing=0, loops=0, directed=batch.directed
+    )
+    asked = (deleted > 0) | (less >= 0) if getattr(store, "unchecked", False) else None
+    before = weights_before(store, loops, edges.u, edges.v, asked)
     after = np.empty(len(keys), np.int64)
     missing, first, fault, at = net.net_weights(
         before, deleted, less, more, batch.summing, HALF, after
@@ -198,13 +207,10 @@ def net_changes(
     if missing and refuse_missing:
         refuse_absent(int(keys[first]), missing)
     count, loops_changed = net.keep_changes(keys, before, after)
-    return EdgeChanges(
-        keys=keys[:count],
-        before=before[:count],
-        after=after[:count],
-        missing=missing,
+    return replace(
+        edges, keys=keys[:count], before=before[:count], after=after[:count], missing=missing,
         loops=loops_changed,
-    )
+    )  # fmt: skip
 
 
 def refuse_below_zero(key: int, weight: int, less: int) -> NoReturn:
@@ -231,16 +237,19 @@ def refuse_absent(key: int, count: int) -> NoReturn:
 
 
 def arc_changes(edges: EdgeChanges) -> ArcChanges:
-    """Mirror changed edges into the rows of both ends, loops left out."""
+    """Mirror changed edges into the rows of both ends, loops left out; not directed ones."""
     keys, before, after = edges.keys, edges.before, edges.after
     if edges.loops:
         proper = edges.u != edges.v
         keys, before, after = keys[proper], before[proper], after[proper]
     if len(keys) == 0:
         return NO_CHANGES
-    arcs = 2 * len(keys)
+    arcs = (2 - edges.directed) * len(keys)
     both = np.empty(arcs, np.uint64)
-    net.mirror(keys, both)
+    if edges.directed:
+        both[:] = keys
+    else:
+        net.mirror(keys, both)
     if (before == before[0]).all() and (after == after[0]).all():
         by_row = np.sort(both)  # several times as fast as finding the order
         old, new = np.full(arcs, before[0]), np.full(arcs, after[0])

@@ -38,6 +38,9 @@ MOST_SORTED_HERE: Final = 1 << 18
 EDGE_BYTES: Final = 24
 """Of a change: both ends, and weights before and after."""
 
+NO_ARC: Final = np.uint64(2**64 - 1)
+"""Sorted behind every arc; see batch.cuh."""
+
 MOST_WEIGHT: Final = 1 << 42
 """Weights given in all, at most, in units of 2^20: their sums fit 64 bits."""
 
@@ -50,6 +53,7 @@ class DeviceChanges:
     counts: dict[str, int]
     batch: Struct | None = None
     held: tuple[Any, ...] = ()
+    directed: bool = False
 
     @property
     def before(self) -> Any:
@@ -78,8 +82,9 @@ class DeviceChanges:
 
     @property
     def gain(self) -> int:
-        """Weight that the graph gains, both directions."""
-        return 2 * ((self.counts["gain_high"] << 20) + self.counts["gain_low"])
+        """Weight that the graph gains, all arcs."""
+        gained = (self.counts["gain_high"] << 20) + self.counts["gain_low"]
+        return gained if self.directed else 2 * gained
 
     def _column(self, begin: int, dtype: Any) -> Any:
         """Return the column behind those that take `begin` bytes of an edge."""
@@ -115,7 +120,9 @@ def net_changes_there(
     same = sizes["insert"] == listed and not weighs and not summing
     same |= sizes["delete"] == listed
     given = xp.empty(listed, np.int64) if weighs and not same else None
-    keys = xp.empty(2 * listed, np.uint64)
+    arcs = listed + listed % 2 if limits.directed else 2 * listed
+    keys = xp.empty(arcs, np.uint64)
+    keys[-1:] = NO_ARC
     device.clear(store.counts)
     first = 0
     for part in parts.values():
@@ -125,7 +132,8 @@ def net_changes_there(
                 "batches", "key_edges", "", len(u), np.int64(len(u)), u, _type(u), v, _type(v), w,
                 _type(w), np.int64(one), np.int64(limits.n_vertices),
                 store.alive if limits.alive is not None else None, np.float64(limits.scale),
-                np.int64(first), np.int64(listed), keys, given, store.counts,
+                np.int64(limits.directed), np.int64(first), np.int64(listed), keys, given,
+                store.counts,
             )  # fmt: skip
             first += len(u)
     places, size = scratch_places(
@@ -135,12 +143,12 @@ def net_changes_there(
     scratch = xp.empty(size, np.uint8)
     base, at = device.address(scratch), device.address
     order = None
-    if 2 * listed <= MOST_SORTED_HERE:
-        order = None if same else xp.empty(2 * listed, np.int64)
+    if arcs <= MOST_SORTED_HERE:
+        order = None if same else xp.empty(arcs, np.int64)
         # These places are written later.
         spare, spare_order = (np.uint64(base + places[name]) for name in ("places", "less"))
         device.launch(
-            "batches", "sort_keys", "", 2 * listed, np.int64(2 * listed), keys, spare, order,
+            "batches", "sort_keys", "", arcs, np.int64(arcs), keys, spare, order,
             None if same else spare_order, store.counts,
         )  # fmt: skip
     elif same:
@@ -149,12 +157,12 @@ def net_changes_there(
         order = xp.argsort(keys)
         keys = keys[order]
     batch = batch_struct(
-        keys=at(keys), order=at(order), given=at(given), listed=listed,
+        keys=at(keys), order=at(order), given=at(given), listed=arcs // 2,
         deletions=sizes["delete"], decreases=sizes["delete"] + sizes["decrease"],
         summing=int(summing), **store.batch_fields(),
         **{name: base + place for name, place in places.items()},
     )  # fmt: skip
-    device.launch("batches", "net_batch", store.types, 2 * listed, batch)
+    device.launch("batches", "net_batch", store.types, arcs, batch)
     counts = store.read_counts()
     if counts["faults"] or counts["weight"] >= MOST_WEIGHT:
         on_host = replace(limits, xp=np)
@@ -162,9 +170,9 @@ def net_changes_there(
         raise GraphError("the weights of the batch add up to more than 2^62; split it")
     keep = keys, order, given, scratch
     if counts["first_fault"]:
-        _refuse_fault(store, keep, 2 * listed - counts["first_fault"], places)
+        _refuse_fault(store, keep, arcs - counts["first_fault"], places)
     if refuse_missing and counts["missing"]:
-        absent = 2 * listed - counts["first_absent"]
+        absent = arcs - counts["first_absent"]
         refuse_absent(int(keys[absent]), counts["missing"])
     return _changes(store, counts, batch, keep)
 
@@ -179,6 +187,7 @@ def _changes(
         counts=counts,
         batch=batch if edges else None,
         held=held,
+        directed=store.directed,
     )
 
 

@@ -35,7 +35,7 @@ DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
 
 PAGE_BYTES: Final = 32, 64, 128, 256
 UPDATES: Final = "vertex", "thread", "warp", "block"
-HEAP: Final = {"chunk": CHUNKS, "page": PAGES}
+HEAP: Final = {"chunk": CHUNKS, "page": PAGES, "update": ("merged", "unchecked")}
 OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
     "bump": {"page": PAGE_BYTES, "update": UPDATES},
     "pages": {
@@ -45,6 +45,8 @@ OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
         "layout": ("arrays", "soa", "aos"),
         "edges": ("plain", "semantic"),
         "ids": ("lowest", "queue"),
+        "deletion": ("dual", "reverse"),
+        "directed": ("no", "yes"),
     },
     "vine": {
         "block": tuple(range(1, 129)),

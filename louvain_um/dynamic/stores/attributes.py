@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from louvain_um.dynamic.stores.blocks import SEMANTIC
+from louvain_um.dynamic.stores.blocks import HIGH, SEMANTIC
 from louvain_um.errors import GraphError, OptionError
-
-HIGH = np.uint64(32)
 
 
 class Attributes:
@@ -61,7 +59,7 @@ class Attributes:
         values : number or array of number, of length b
             Of what is given twice, the last counts.
         u, v : array of int, of length b
-            Ids, not names. Both directions of an edge have the same value.
+            Ids, not names. Both directions of an edge have the same value, unless it is directed.
 
         Raises
         ------
@@ -82,14 +80,18 @@ class Attributes:
         given = np.asarray(values)
         if given.dtype.kind not in "biuf" or given.shape not in ((), ends[0].shape):
             raise GraphError("values must be a number, or an array of as many numbers as ends")
-        low, high = (part(ends, axis=0).astype(np.uint64) for part in (np.min, np.max))
+        low, high = ends[0].astype(np.uint64), ends[-1].astype(np.uint64)
+        if not store.directed:
+            low, high = np.minimum(low, high), np.maximum(low, high)
         kept = len(low) - 1 - np.unique((low << HIGH | high)[::-1], return_index=True)[1]
         low, high, given = low[kept], high[kept], np.broadcast_to(given, ends[0].shape)[kept]
         held, others, own = self.vertices(), self.edges(), self._of_vertices
         places = rows = xp.asarray(low.astype(np.uint32))
         if v is not None:
-            held, others, own, given = others, held, self._of_edges, np.tile(given, 2)
-            asked = np.concatenate([low << HIGH | high, high << HIGH | low])
+            held, others, own = others, held, self._of_edges
+            asked = low << HIGH | high
+            if not store.directed:
+                asked, given = np.append(asked, high << HIGH | low), np.tile(given, 2)
             rows = xp.asarray(np.unique(asked >> HIGH).astype(np.uint32))
             keys, places = store.placed(rows)
             at = self._found(keys, xp.asarray(asked))

@@ -15,6 +15,8 @@ import numpy as np
 from louvain_um.cpu.dynamic.linked import DENSE, LAZY, REFILLED
 from louvain_um.dynamic.stores.store import U32, RowLengths
 
+HIGH: Final = np.uint64(32)
+
 SEMANTIC: Final = "type", "timestamp1", "timestamp2"
 """Attributes of faimGraph's semantic edges, words each."""
 
@@ -73,7 +75,13 @@ class Blocks:
     def linked(self) -> int:
         """How rows are linked, as `Blocks` of linked.cuh unpacks it."""
         low = self.words | self.policy << 20 | self.tree << 24 | self.step << 25
+        low |= self.directed << 29
         return low | self.width << 32 | self.link << 48
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge is in the row of its first end alone."""
+        return self.options.get("directed") == "yes"
 
     def word(self, k: int) -> int:
         """Return how far word k of an entry lies behind its target."""
@@ -88,6 +96,19 @@ class Blocks:
 
     def wrote(self, rows: Any, places: Any) -> None:
         """Note that attributes of some vertices, or of the edges at some places, were written."""
+
+    def edges_of(self: Any, ids: U32) -> tuple[U32, U32]:
+        """Return both ends of the edges of some vertices, which ascend.
+
+        They are in the rows of these, but for those to them in a directed graph. With
+        ``deletion=reverse`` each entry of all rows is looked up among the vertices instead.
+        """
+        reverse = self.options.get("deletion") == "reverse"
+        u, v = self.arcs_of(ids[: 0 if reverse and not self.directed else None])
+        if not (reverse or self.directed):
+            return u, v
+        more_u, more_v = ends_of(self.mentions(ids))
+        return np.append(u, more_u), np.append(v, more_v)
 
     @classmethod
     def entry_words(cls, options: dict[str, Any], item: int) -> int:
@@ -134,6 +155,11 @@ class Blocks:
         width = cls.block_width(rows.arcs, rows.held, options, entry)
         blocks = cls.blocks_begun(rows.total(-(-rows.lengths // width)), options)
         return cls.word_bytes(item, entry) * cls.block_words(width, entry) * blocks
+
+
+def ends_of(keys: Any) -> tuple[U32, U32]:
+    """Return source and target of arcs."""
+    return (keys >> HIGH).astype(np.uint32), keys.astype(np.uint32)
 
 
 class Bump(Blocks):

@@ -10,8 +10,18 @@ from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import linked as kernels
 from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, TakenBlocks
 from louvain_um.cpu.walk import blocks_of
-from louvain_um.dynamic.stores.attributes import HIGH, Attributes
-from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, FreeBlocks, Pages, Queue, Vine
+from louvain_um.dynamic.stores.attributes import Attributes
+from louvain_um.dynamic.stores.blocks import (
+    HIGH,
+    Bal,
+    Blocks,
+    Bump,
+    FreeBlocks,
+    Pages,
+    Queue,
+    Vine,
+    ends_of,
+)
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     EMPTY_U32,
@@ -70,7 +80,9 @@ class LinkedStore(Blocks):
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
         found = np.empty(len(u), np.int64)
-        parallel.run(kernels.find, self._threads_for(len(u)), self._entries, u, v, found)
+        parallel.run(
+            kernels.find, self._threads_for(len(u)), self._entries, u, v, found, self.directed
+        )
         return found
 
     def reserve(self, changes: ArcChanges) -> TakenBlocks:
@@ -124,8 +136,7 @@ class LinkedStore(Blocks):
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
-        keys, _ = self.placed(ids)
-        return (keys >> HIGH).astype(np.uint32), keys.astype(np.uint32)
+        return ends_of(self.placed(ids)[0])
 
     def placed(self, rows: U32) -> tuple[Any, I64]:
         """Return the arcs of some rows as ascending keys, and their places."""
@@ -136,6 +147,12 @@ class LinkedStore(Blocks):
         keys = np.repeat(rows, counts).astype(np.uint64) << HIGH | found
         order = np.argsort(keys)
         return keys[order], places[order]
+
+    def mentions(self, ids: U32) -> Any:
+        """Return the arcs to some vertices as keys: the entries of all rows are looked at."""
+        keys = np.empty(kernels.mentions(self._entries, ids, np.empty(0, np.uint64)), np.uint64)
+        kernels.mentions(self._entries, ids, keys)
+        return keys
 
     def rows(self) -> None:
         """Return None: rows are not contiguous."""

@@ -37,7 +37,8 @@ class OuroStore(PagedRows):
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
         self.threads, self.budget = threads, budget
-        self.moved_bytes, self.shape = 0, HeapShape(**options)
+        self.moved_bytes, self.shape = 0, HeapShape.of(options)
+        self.unchecked = options.get("update") == "unchecked"
         self.name = ":".join([self.name, *(f"{name}={value}" for name, value in options.items())])
         self.capacities = self.shape.capacities
         self._fill(rows)
@@ -46,7 +47,7 @@ class OuroStore(PagedRows):
     @classmethod
     def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        shape = HeapShape(**options)
+        shape = HeapShape.of(options)
         allocator = PageAllocator(cls.queueing, by_chunk=cls.by_chunk, shape=shape)
         classes = classes_for(rows.lengths, shape.capacities)
         for size_class in np.unique(classes[classes != NO_PAGE]).tolist():

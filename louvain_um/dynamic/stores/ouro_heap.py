@@ -11,9 +11,10 @@ queues, without concurrency. The allocator of a GPU is `louvain_um.dynamic.ourob
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,11 @@ class HeapShape:
 
     chunk: int = 8192
     page: int = 16
+
+    @classmethod
+    def of(cls, options: Mapping[Any, Any]) -> HeapShape:
+        """Return what options of a store say of the heap."""
+        return cls(**{name: options[name] for name in ("chunk", "page") if name in options})
 
     @property
     def most_pages(self) -> int:

@@ -1,7 +1,7 @@
 // A batch on its way through the kernels: operations, net changes of arcs, rows touched.
 //
 // An edge is listed as two arcs, so that sorting the arcs cuts them by row; the arc with the smaller
-// row speaks for the edge. Nothing depends on the order of operations in the batch.
+// row speaks for the edge. In directed graphs there is one arc, and NO_ARC behind an odd number of them. Nothing depends on the order of operations in the batch.
 #pragma once
 #include "linked.cuh"
 
@@ -50,10 +50,11 @@ struct Batch {
   const u64* keys;   // row in the upper, target in the lower half; ascending, repeated
   const i64* order;  // place in the list of each; null where all are of one kind and weigh 1
   const i64* given;  // weights of the operations listed, or null for 1
-  i64 listed;        // operations: half as many as arcs listed
+  i64 listed;        // half as many as arcs listed: operations, if both arcs of each are
   i64 deletions;     // operations before this delete, …
   i64 decreases;     // … before this decrease, and others insert
   i64 summing;       // whether insertions add up, or the largest counts
+  i64 unchecked;     // whether arcs to insert are not there, which is not looked up
   const u64* loops;  // of each vertex
   u64* degrees;
   const Row* spans;          // the rows before the batch
@@ -86,7 +87,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 38 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 39 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1, and for loops −1 and −2.
 template <class W>
@@ -129,7 +130,7 @@ __device__ __forceinline__ Found find_arc(const Row* spans, const u32* targets, 
   if (linked) {
     if (u == v) return {0, (i64)loops[u]};
     const Row other = spans[v];
-    const bool shorter = other.arcs() < row.arcs();
+    const bool shorter = !DIRECTED(linked) && other.arcs() < row.arcs();
     const i64 place = find_linked(targets, shorter ? other : row, linked, shorter ? u : v);
     return {0, place < 0 ? 0 : i64(weight_at(weights, place))};
   }

@@ -22,6 +22,7 @@ ALIGNMENT: Final = 16
 BATCH: Final = layout(
     **pointers("keys", "order", "given"),
     listed=np.int64, deletions=np.int64, decreases=np.int64, summing=np.int64,
+    unchecked=np.int64,
     **pointers("loops", "degrees", "spans", "live", "classes", "targets", "weights"),
     frontier=np.int64, queued=np.int64, least=np.int64, linked=np.int64, in_place=np.int64,
     **pointers(

@@ -9,12 +9,12 @@
 #define MOST_WEIGHT 4503599627370496.0  // 2^52: an edge's weight counts twice in 2m
 
 // Lists one kind of operation: arcs of edge i at first + i and listed + first + i, weights as
-// integers. What does not fit is counted as a fault, for the host to tell. `weights` and `alive` may
-// be null; each weighs `one` without weights.
+// integers; of a `directed` graph, one arc of each. What does not fit is counted as a fault, for the
+// host to tell. `weights` and `alive` may be null; each weighs `one` without weights.
 __global__ void BOUNDS key_edges(i64 count, const void* u, i64 u_type, const void* v, i64 v_type,
                                  const void* weights, i64 weights_type, i64 one, i64 n,
-                                 const u8* alive, double scale, i64 first, i64 listed, u64* keys,
-                                 i64* given, BatchCounts* counts) {
+                                 const u8* alive, double scale, i64 directed, i64 first,
+                                 i64 listed, u64* keys, i64* given, BatchCounts* counts) {
   u64 faults = 0, weight = 0;
   for (i64 i = grid_thread(); i < count; i += grid_threads()) {
     i64 a = integer_at(u, u_type, i), b = integer_at(v, v_type, i);
@@ -22,9 +22,9 @@ __global__ void BOUNDS key_edges(i64 count, const void* u, i64 u_type, const voi
       faults |= BAD_VERTEX;
       a = b = 0;
     }
-    const u64 low = min(a, b), high = max(a, b);
+    const u64 low = directed ? a : min(a, b), high = directed ? b : max(a, b);
     keys[first + i] = low << 32 | high;
-    keys[listed + first + i] = low == high ? NO_ARC : high << 32 | low;
+    if (!directed) keys[listed + first + i] = low == high ? NO_ARC : high << 32 | low;
     if (!given) continue;
     i64 whole = one;
     if (weights && weights_type >= F32) {
@@ -62,7 +62,8 @@ __device__ __forceinline__ void gather_operations(const Batch& b, Barrier* barri
     const u64 key = b.keys[i];
     if (key == NO_ARC) continue;
     const i64 first = i && b.keys[i - 1] == key ? lower_bound(b.keys, 0, i, key) : i;
-    const i64 place = b.order[i], operation = place < b.listed ? place : place - b.listed;
+    const i64 place = b.order[i], second = place >= b.listed && !DIRECTED(b.linked);
+    const i64 operation = second ? place - b.listed : place;
     const u64 weight = b.given ? b.given[operation] : 1;
     if (operation < b.deletions) {
       atomicOr(b.asked + first, DELETED);
@@ -122,10 +123,12 @@ __device__ __forceinline__ void search_arcs(const Batch& b, i64 first, i64 end,
     found[k] = {low[k], hits >> k & 1 ? i64(weight_at((const W*)b.weights, begin[k] + low[k])) : 0};
 }
 
-// The same for one arc listed, in any store.
+// The same for arc i of those listed, in any store, unless nobody asks whether it is there.
 template <class W>
-__device__ __forceinline__ Found found_for(const Batch& b, u64 key) {
+__device__ __forceinline__ Found found_for(const Batch& b, i64 i) {
+  const u64 key = b.keys[i];
   if (key == NO_ARC) return {0, 0};
+  if (b.unchecked && !(b.order ? b.asked[i] & (DELETED | DECREASED) : b.deletions)) return {0, 0};
   const W* weights = (const W*)b.weights;
   return find_arc(b.spans, b.targets, weights, b.loops, b.linked, key >> 32, u32(key));
 }
@@ -136,13 +139,19 @@ struct Seen {
   i64 gain_high = 0, gain_low = 0;
 };
 
-// What an arc listed counts for, `previous` being the one before it. Upper halves: the first of a row;
-// an arc that changes. Lower halves: an edge that changes; 1 + arcs gained, so that none is negative.
-__device__ __forceinline__ Pair counted(u64 key, u64 previous, i64 old, i64 fresh) {
+// Whether an arc stands for its edge.
+__device__ __forceinline__ bool speaks(const Batch& b, u32 u, u32 v) {
+  return u <= v || DIRECTED(b.linked);
+}
+
+// What arc i of those listed counts for. Upper halves: the first of a row; an arc that changes. Lower
+// halves: an edge that changes; 1 + arcs gained, so that none is negative.
+__device__ __forceinline__ Pair counted(const Batch& b, i64 i, i64 old, i64 fresh) {
+  const u64 key = b.keys[i], previous = i ? b.keys[i - 1] : NO_ARC;
   if (key == NO_ARC) return {0, 1};
   const u32 u = key >> 32, v = u32(key);
   const u64 first = previous >> 32 != u, changes = old != fresh;
-  return {first << 32 | (changes & (u <= v)),
+  return {first << 32 | (changes & speaks(b, u, v)),
           (changes & (u != v)) << 32 | u64(1 + (fresh > 0) - (old > 0))};
 }
 
@@ -157,33 +166,34 @@ __device__ __forceinline__ Pair net_arc(const Batch& b, i64 i, const Found& foun
   if (key == NO_ARC || key == previous) {
     b.places[i] = found.place + (found.weight > 0 && u != v);
     old[i] = fresh[i] = 0;
-    return counted(key, previous, 0, 0);
+    return counted(b, i, 0, 0);
   }
   const i64 before = u == v ? (i64)b.loops[u] : found.weight;
   const u32 asked = b.order ? b.asked[i] : b.deletions ? DELETED : INSERTED;
   const i64 less = b.order && asked & DECREASED ? b.less[i] : 0;
   const i64 more = b.order ? b.more[i] : 1;
-  const bool speaks = u <= v, below = before > 0 && !(asked & DELETED) && less > before;
+  const bool spoken = speaks(b, u, v), below = before > 0 && !(asked & DELETED) && less > before;
   i64 after = asked & DELETED ? 0 : before;
   if (before > 0 && after > 0 && !below) after -= less;
   if (asked & INSERTED) after = b.summing ? after + more : max(after, more);
-  if (speaks && before == 0 && asked & (DELETED | DECREASED)) {
+  if (spoken && before == 0 && asked & (DELETED | DECREASED)) {
     ++seen.missing;
     atomicMax(&b.counts->first_absent, u64(2 * b.listed - i));
   }
-  if (speaks && (below || (double)after >= MOST_WEIGHT))
+  if (spoken && (below || (double)after >= MOST_WEIGHT))
     atomicMax(&b.counts->first_fault, u64(2 * b.listed - i));
-  if (speaks && before != after) {
+  if (spoken && before != after) {
+    const i64 gain = (after - before) * (DIRECTED(b.linked) && u == v ? 2 : 1);
     seen.loops += u == v;
     seen.heaviest = max(seen.heaviest, (u64)after);
-    seen.gain_high += (after - before) >> 20;
-    seen.gain_low += (after - before) & ((1 << 20) - 1);
+    seen.gain_high += gain >> 20;
+    seen.gain_low += gain & ((1 << 20) - 1);
   }
   const i64 flipped = u == v ? -1 : 0;
   b.places[i] = found.place;
   old[i] = before ^ flipped;
   fresh[i] = after ^ flipped;
-  return counted(key, previous, before ^ flipped, after ^ flipped);
+  return counted(b, i, before ^ flipped, after ^ flipped);
 }
 
 // Returns how many arcs row r has after the batch.
@@ -239,7 +249,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   const i64 end = range_end(listed), step = SEARCHED * THREADS;
   if (b.linked || listed <= b.in_place) {
     for (; low < end; low += THREADS)
-      net += net_arc<W>(b, low, found_for<W>(b, b.keys[low]), seen);
+      net += net_arc<W>(b, low, found_for<W>(b, low), seen);
   } else {
     for (; low < end; low += step) {
       Found found[SEARCHED];
@@ -257,9 +267,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
 
   scan_summed<Pair>(
       listed, net,
-      [=](i64 i) {
-        return counted(b.keys[i], i ? b.keys[i - 1] : NO_ARC, old[i], fresh[i]);
-      },
+      [=](i64 i) { return counted(b, i, old[i], fresh[i]); },
       [=](i64 i, Pair sum, Pair own) {
         const u32 row = sum.a >> 32;
         b.gained[i] = int(u32(sum.b)) - int(i);

@@ -62,33 +62,40 @@ __device__ __forceinline__ bool is_new(const Batch& b, u32 k) {
   return ((const Amount<W>*)b.old)[k] <= 0 && ((const Amount<W>*)b.fresh)[k] > 0;
 }
 
-// Returns row r with its length after the batch. Whole warps call.
+// Returns row r with its length after the batch, or, if arcs may be `mixed`, after those that are new
+// alone. Whole warps call.
 template <class W>
-__device__ __forceinline__ Edited edited_row(const Batch& b, const Blocks& blocks, i64 r) {
+__device__ __forceinline__ Edited edited_row(const Batch& b, const Blocks& blocks, i64 r,
+                                             bool mixed = false) {
   const Row row = b.spans[b.rows[r]];
   const u32 first = b.starts[r], last = b.starts[r + 1], length = row.arcs();
-  const u32 gained = b.gained[last] - b.gained[first];
-  u32 after = length + gained, fresh = 0;
+  u32 gained = b.gained[last] - b.gained[first], fresh = 0;
+  if (mixed || blocks.policy == LAZY) {
+    for (u32 k = first + lane_index(); k < last; k += WARP) fresh += is_new<W>(b, k);
+    gained = warp_sum(fresh);
+  }
+  u32 after = length + gained;
   if (blocks.policy == REFILLED)
     after = max(length, blocks.width * blocks.needed(b.live[b.rows[r]] + gained));
-  if (blocks.policy == LAZY) {
-    for (u32 k = first + lane_index(); k < last; k += WARP) fresh += is_new<W>(b, k);
-    after = length + warp_sum(fresh);
-  }
   return {row.low, length, after, first, last};
 }
 
-// Counts the blocks that `rows` touched rows need beyond theirs in `taken`, and in `given` the rows that
-// get longer.
+// Counts the blocks that `rows` touched rows may need beyond theirs in `taken`, and in `given` the rows
+// that get longer.
 template <class W>
-__global__ void BOUNDS count_blocks(const Batch b, i64 linked, i64 rows) {
+__global__ void BOUNDS count_blocks(const Batch b, i64 linked, i64 rows, i64 mixed) {
   const Blocks blocks(linked);
   u64 taken = 0, growing = 0;
   for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
-    const Edited row = edited_row<W>(b, blocks, r);
+    const Edited row = edited_row<W>(b, blocks, r, mixed);
     if (lane_index()) continue;
     const u32 held = blocks.needed(row.length), wanted = blocks.needed(row.after);
-    taken += wanted > held ? wanted - held : 0;
+    u32 more = wanted > held ? wanted - held : 0;
+    if (mixed && blocks.policy == DENSE) {  // a deletion may give back what is then lacking again
+      const u32 fresh = row.after - row.length;
+      more = min(fresh, more + fresh - (b.gained[row.last] - b.gained[row.first]));
+    }
+    taken += more;
     growing += row.after > row.length;
   }
   add_counted(&b.counts->taken, taken);
@@ -351,13 +358,13 @@ __device__ __forceinline__ void change_arc(Row& row, const Spot& spot, const Blo
   unlock(row, begin, length);
 }
 
-// Carries a batch out update by update: a worker of `lanes` threads for each arc that is new, if
-// `inserting`, or else that changes otherwise. Workers take arcs in an order that spreads those of a row,
-// which its lock lets in one by one; chains alone are edited so. `count` to `asked` as below.
+// Carries a batch out update by update: a worker of `lanes` threads for each arc that changes, insertions
+// and deletions side by side. Workers take arcs in an order that spreads those of a row, which its lock
+// lets in one by one; chains alone are edited so. `count` to `asked` as below.
 template <class W>
 __global__ void BOUNDS edit_arcs(const Batch b, i64 linked, BlockQueue* queue, i64 count, i64 front,
-                                 i64 cut, i64 asked, i64 lanes, i64 inserting, u32* targets,
-                                 W* weights, Row* spans, u8* ascending) {
+                                 i64 cut, i64 asked, i64 lanes, u32* targets, W* weights,
+                                 Row* spans, u8* ascending) {
   const Supply supply = {queue, count, front, cut, asked};
   const Blocks blocks(linked);
   const auto* old = (const Amount<W>*)b.old;
@@ -368,7 +375,7 @@ __global__ void BOUNDS edit_arcs(const Batch b, i64 linked, BlockQueue* queue, i
   const u64 listed = 2 * b.listed, places = 1ull << (64 - __clzll(listed - 1));
   for (u64 i = grid_thread() / lanes; i < places; i += grid_threads() / lanes) {
     const u64 k = i * 0x9E3779B1ull & (places - 1);  // each once, far from the one before
-    if (k >= listed || (inserting ? !is_new<W>(b, k) : old[k] <= 0 || old[k] == fresh[k])) continue;
+    if (k >= listed || old[k] == fresh[k] || fresh[k] < 0) continue;  // below 0: a loop
     const u32 v = b.keys[k] >> 32, target = u32(b.keys[k]);
     ouroboros::Wait wait;
     for (bool open = true; open;) {
@@ -502,6 +509,24 @@ __global__ void BOUNDS gather_linked(i64 count, const u32* ids, const i64* offse
       to += __popc(there);
     });
   }
+}
+
+// Finds the arcs to `many` vertices, which ascend, from wherever: a warp looks at each of n rows.
+// Counts them, and lists those that there is `room` for as keys, in any order.
+__global__ void BOUNDS find_mentions(i64 n, const Row* spans, i64 linked, const u32* targets,
+                                     i64 many, const u32* vertices, i64 room, u64* keys,
+                                     u64* found) {
+  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP)
+    visit_entries(targets, spans[v], linked, [&](i64 place) {
+      const u32 target = place < 0 ? GAP : targets[place];
+      const i64 k = lower_bound(vertices, 0, many, target);
+      const bool mentions = k < many && vertices[k] == target;
+      const u32 those = __ballot_sync(FULL, mentions);
+      if (those == 0) return;
+      u64 at = lane_index() ? 0 : atomicAdd(found, (u64)__popc(those));
+      at = __shfl_sync(FULL, at, 0) + __popc(those & lanes_below());
+      if (mentions && at < room) keys[at] = (u64)v << 32 | target;
+    });
 }
 
 // Writes the arcs of `count` rows back into their entries in another order, gaps last.

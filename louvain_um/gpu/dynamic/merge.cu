@@ -264,6 +264,47 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
   });
 }
 
+// Edits `rows` touched rows as ouroGraph does, a warp each: entries move up where others go, and those
+// that are new follow, whether or not they are there. Rows are then in no order.
+template <class W>
+__global__ void BOUNDS edit_pages(const Batch b, i64 rows, u32* targets, W* weights, Row* spans,
+                                  u8* classes) {
+  const auto* old = (const Amount<W>*)b.old;
+  const auto* fresh = (const Amount<W>*)b.fresh;
+  for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
+    const i64 first = b.starts[r], last = b.starts[r + 1], from = b.from[r], length = b.lengths[r];
+    const i64 page = b.pages[r];
+    if (b.changed[first] == b.changed[last]) continue;
+    i64 to = page;
+    for (i64 low = 0; low < length + last - first; low += WARP) {
+      const i64 i = low + lane_index();
+      bool stays = false;
+      u32 target = 0;
+      u64 weight = 0;
+      if (i < length) {
+        target = targets[from + i];
+        const i64 k = lower_bound(b.keys, first, last, target);
+        const bool changed = k < last && u32(b.keys[k]) == target && old[k] > 0;
+        stays = !changed || fresh[k] != 0;
+        weight = changed ? u64(fresh[k]) : u64(weight_at((const W*)weights, from + i));
+      } else if (const i64 k = first + i - length; k < last) {
+        target = u32(b.keys[k]);
+        stays = old[k] <= 0 && fresh[k] > 0;
+        weight = u64(fresh[k]);
+      }
+      const u32 staying = __ballot_sync(FULL, stays);
+      if (stays) {
+        const i64 at = to + __popc(staying & lanes_below());
+        targets[at] = target;
+        put_weight(weights, at, weight);
+      }
+      to += __popc(staying);
+      __syncwarp();
+    }
+    if (lane_index() == 0) spans[b.rows[r]] = {page, to}, classes[b.rows[r]] = b.wanted[r];
+  }
+}
+
 // Where all rows lie after a batch of `rows` touched ones, in the order of vertices: in pages if
 // `classes` is not null, else without gaps. Written to `spans`, or if that is null to `offsets`,
 // which has n + 1 entries. Rows whose pages come from queues take up nothing: their spans only tell

@@ -16,6 +16,9 @@
 #define REFILLED 1
 #define LAZY 2
 
+// Whether rows have arcs of one direction: an edge is not in the row of its other end.
+#define DIRECTED(linked) (linked >> 29 & 1)
+
 // A block has `width` entries, whose targets are `step` words apart, and from word `link` on the
 // numbers of blocks that follow: of the next one, or, in trees, of two children. Block k of a row, from
 // 1, hangs from block k / 2.

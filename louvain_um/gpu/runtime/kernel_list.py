@@ -149,11 +149,11 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             **dict.fromkeys(("net_batch", "end_batch"), ANY_WEIGHTS),
         },
         "merge": {
-            **dict.fromkeys(("find_arcs", "merge_rows", "rebuild_rows"), ANY_WEIGHTS),
+            **dict.fromkeys(("find_arcs", "merge_rows", "edit_pages", "rebuild_rows"), ANY_WEIGHTS),
             "lay_out_rows": NO_TEMPLATE,
         },
         "linked": {
-            **dict.fromkeys(("give_ids", "take_ids", "list_rows"), NO_TEMPLATE),
+            **dict.fromkeys(("give_ids", "take_ids", "list_rows", "find_mentions"), NO_TEMPLATE),
             **dict.fromkeys(
                 (
                     "count_blocks",

@@ -36,8 +36,11 @@ LAYOUTS = (
     "pages:layout=soa:edges=semantic:order=sorted", "pages:layout=aos:edges=semantic:page=32",
     "pages:layout=aos:edges=semantic:update=thread",
 )  # fmt: skip
+ONE_WAY = "pages:directed=yes:page=32", "pages:directed=yes:update=thread:edges=semantic"
 OPTIONS = (
-    *CHAINED, *UPDATES, *LAYOUTS, PUBLISHED, "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536",
+    *CHAINED, *UPDATES, *LAYOUTS, *ONE_WAY, PUBLISHED, "pages:deletion=reverse",
+    "ouro-vl-c:update=unchecked", "ouro-s-p:update=unchecked:chunk=1024",
+    "ouro-va-p:chunk=1024:page=64", "ouro-s-c:chunk=65536",
 )  # fmt: skip
 LINKED = (*CHAINED, *LAYOUTS, "bump", "pages", "vine", "bal", "bal:block=2")
 
@@ -95,7 +98,7 @@ def test_a_device_store_holds_what_a_dict_does(place, store, weighted):
     @settings(max_examples=10 if place.libraries is None else 20)
     @given(data=st.data(), blocks=st.sampled_from([1, 3]))
     def check(data, blocks):
-        model = Model(data.draw(st.integers(1, 24)), weighted)
+        model = Model(data.draw(st.integers(1, 24)), weighted, store)
         graph = replace(place, blocks=blocks).graph(model.n, store, weighted=weighted)
         follow(data, graph, model)
 
@@ -194,7 +197,7 @@ def test_options_that_a_store_lacks_are_refused(gpu):
 @pytest.mark.parametrize("store", [*DEVICE_STORES, *OPTIONS])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_hundred_thousand_operations(place, store, weighted):
-    model = Model(150, weighted)
+    model = Model(150, weighted, store)
     steps = 100 if place.libraries is None else 10
     operate(
         np.random.default_rng(2), place.graph(150, store, weighted=weighted), model, steps, 1000

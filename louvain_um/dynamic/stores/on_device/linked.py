@@ -15,7 +15,7 @@ import numpy as np
 from louvain_um.cpu.dynamic.linked import DENSE
 from louvain_um.dynamic.declared import VERTEX_BYTES
 from louvain_um.dynamic.stores.attributes import Attributes
-from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine, held_for
+from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine, ends_of, held_for
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths, afford
 from louvain_um.placement.hardware import THREADS
@@ -227,10 +227,7 @@ class DeviceLinked(Blocks, DeviceStore):
         """Merge the changes into the touched rows; fill `changes`."""
         if changes.batch is None:
             return
-        scratch = changes.held[-1]
-        begin = changes.batch.value("rows") - self.device.address(scratch)
-        rows = scratch[begin : begin + 4 * changes.counts["rows"]].view(np.uint32)
-        with self.attributes.moving(rows):
+        with self.attributes.moving(self.touched(changes)):
             super().commit(changes, reserved)
 
     def compact(self) -> None:
@@ -250,9 +247,22 @@ class DeviceLinked(Blocks, DeviceStore):
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
-        _, keys, _ = self._gathered(self.xp.asarray(ids))
-        found = self.device.get(keys)
-        return (found >> np.uint64(32)).astype(np.uint32), found.astype(np.uint32)
+        return ends_of(self.device.get(self._gathered(self.xp.asarray(ids))[1]))
+
+    def mentions(self, ids: U32) -> Any:
+        """Return the arcs to some vertices as keys in host memory: a warp looks at each row."""
+        vertices, keys = self.xp.asarray(ids), self.xp.empty(0, np.uint64)
+        for _ in range(2):  # which counts them first
+            found = self.xp.zeros(1, np.uint64)
+            self.device.launch(
+                "linked", "find_mentions", "", 32 * self.n_rows, np.int64(self.n_rows), self.spans,
+                np.int64(self.linked), self.targets, np.int64(len(ids)), vertices,
+                np.int64(len(keys)), keys, found,
+            )  # fmt: skip
+            if len(keys) == int(found[0]):
+                break
+            keys = self.xp.empty(int(found[0]), np.uint64)
+        return self.device.get(keys)
 
     def contiguous_rows(self) -> tuple[Any, Any, Any, Any]:
         """Return begins, ends, targets and weights of a compressed copy on the device."""
@@ -318,23 +328,21 @@ class DeviceLinked(Blocks, DeviceStore):
         rows = changes.counts["rows"]
         self.device.launch(
             "linked", "count_blocks", self.types, 32 * rows, changes.batch, np.int64(self.linked),
-            np.int64(rows),
+            np.int64(rows), np.int64(LANES[self.options.get("update")] > 0),
         )  # fmt: skip
         return self.read_counts()
 
     def _merge(self, batch: Any, counts: dict[str, int]) -> None:
-        """Edit the touched rows: a warp each, or, update by update, its deletions first."""
-        lanes, gained, rows = LANES[self.options.get("update")], counts["gained"], counts["rows"]
+        """Edit the touched rows: a warp each, or update by update."""
+        lanes, rows, held = LANES[self.options.get("update")], counts["rows"], self.held_blocks
         if lanes:
-            items = 2 * lanes * batch.value("listed")
-            for inserting in range(gained == counts["arcs"], 1 + (gained > -counts["arcs"])):
-                self._edit("edit_arcs", items, batch, lanes, inserting)
+            self._edit("edit_arcs", 2 * lanes * batch.value("listed"), batch, lanes)
+            held = 0  # as many as rows took
         else:
             lanes = 1 if self.options.get("worker") == "thread" else 32
             self._edit("edit_linked", lanes * rows, batch, lanes, rows)
-        self.n_arcs += gained
-        cut = int(self.queue.state()["cut"])
-        self.frontier = self._held_for(self.held_blocks, cut) * self.words
+        self.n_arcs += counts["gained"]
+        self.frontier = self._held_for(held, int(self.queue.state()["cut"])) * self.words
         if self.options.get("order") == "sorted":
             self._sort()
 

@@ -27,7 +27,7 @@ from louvain_um.dynamic.stores.on_device.store import UNLIMITED, RebuiltOnDevice
 from louvain_um.dynamic.stores.ouro_heap import HeapShape
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, RowLengths
-from louvain_um.errors import MemoryBudgetError
+from louvain_um.errors import GraphError, MemoryBudgetError
 from louvain_um.gpu.dynamic.cuda import Pool
 
 if TYPE_CHECKING:
@@ -92,23 +92,25 @@ class DeviceOuro(DeviceRows):
     """Arcs that the pages of rows have room for."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        sizes = {name: options.pop(name) for name in ("chunk", "page") if name in options}
-        self.shape = HeapShape(**sizes)
+        chosen = {
+            name: options.pop(name) for name in ("chunk", "page", "update") if name in options
+        }
+        self.shape, self.unchecked = HeapShape.of(chosen), chosen.get("update") == "unchecked"
         self.least, self.queued = classes_of(self.shape)
-        names = [self.name, *(f"{name}={value}" for name, value in sizes.items())]
+        names = [self.name, *(f"{name}={value}" for name, value in chosen.items())]
         self.name = ":".join(names)  # type: ignore[misc]
         super().__init__(*arguments, **options)
 
     @classmethod
     def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        heap, behind = _parts(rows, HeapShape(**options))
+        heap, behind = _parts(rows, HeapShape.of(options))
         return item * (heap + behind), ROW_BYTES * rows.vertices
 
     @classmethod
     def most_places(cls, rows: RowLengths, **options: Any) -> int:
         """Return the places of the pool at most, free ones included, if rebuilds fit the budget."""
-        heap, behind = _parts(rows, HeapShape(**options))
+        heap, behind = _parts(rows, HeapShape.of(options))
         return heap + with_free(behind)
 
     def batch_fields(self) -> dict[str, int]:
@@ -153,11 +155,44 @@ class DeviceOuro(DeviceRows):
         assert self.free_arcs == behind - sizes[~queued].sum(), "free pages do not add up"
 
     def _merge(self, batch: Any, counts: dict[str, int]) -> None:
-        """Merge the changes into the touched rows; free the pages that they left."""
-        super()._merge(batch, counts)
+        """Merge the changes into the touched rows, or edit these; free the pages that they left."""
+        rows = counts["rows"]
+        if self.unchecked:
+            self.device.launch(
+                "merge", "edit_pages", self.types, 32 * rows, batch, np.int64(rows), self.targets,
+                self.weights, self.spans, self.classes,
+            )  # fmt: skip
+            self._edited(counts)
+        else:
+            super()._merge(batch, counts)
         if counts["given"]:
-            self._free_pages(batch, counts["rows"], undo=False)
+            self._free_pages(batch, rows, undo=False)
         self.taken += counts["taken"] - counts["given"]
+
+    def commit(self, changes: DeviceChanges, reserved: RebuiltOnDevice | None) -> None:
+        """Merge the changes into the touched rows, which are sorted then; fill `changes`."""
+        super().commit(changes, reserved)
+        if changes.batch is None or reserved is not None or not self.unchecked:
+            return
+        rows = self.touched(changes)
+        places, lengths = self._places(rows)
+        above = self.xp.repeat(rows.astype(np.uint64) << np.uint64(32), lengths)
+        order = self.xp.argsort(above | self.targets[places])
+        for array in (self.targets, self.weights):
+            if array is not None:
+                array[places] = array[places][order]
+
+    def _look_up(self, changes: DeviceChanges) -> None:
+        """Find where arcs go that were not looked up; rows are rebuilt by their places."""
+        batch = changes.batch
+        if batch is None or not self.unchecked:
+            return
+        batch.set(unchecked=0)
+        self.device.clear(self.counts)
+        arcs = 2 * int(batch.value("listed"))
+        self.device.launch("batches", "net_batch", self.types, arcs, batch)
+        if self.read_counts()["arcs"] != changes.counts["arcs"]:
+            raise GraphError("a batch inserts an edge that is there; leave out update=unchecked")
 
     def _took_pages(self, batch: Any, counts: dict[str, int]) -> bool:
         """Take pages for the rows of a batch: all, or none, as if it is interrupted."""
@@ -199,6 +234,8 @@ class DeviceOuro(DeviceRows):
         """Return the store after a batch, or as it is, in a new heap; or compressed rows."""
         if compressed:
             return super()._rebuilt(changes, compressed=True, aside=aside)
+        if changes is not None:
+            self._look_up(changes)
         laid = self._laid_out(changes)
         lacking = self.read_counts()["lacking"]
         n, end, spare = len(self.spans) // 2, 0, OTHER_CHUNKS

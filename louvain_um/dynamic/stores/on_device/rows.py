@@ -104,21 +104,27 @@ class DeviceRows(DeviceStore):
             np.int64(each), np.int64(frontier), self.targets, self.weights, self.spans,
             self.classes,
         )  # fmt: skip
-        self.frontier = frontier
+        self._edited(counts)
+
+    def _edited(self, counts: dict[str, int]) -> None:
+        """Count what a batch did to the pool."""
+        self.frontier += counts["fresh"]
         self.free_arcs += counts["freed"]
         self.n_arcs += counts["gained"]
         self.moved_bytes += self._bytes(counts["moved"])
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
-        xp = self.xp
-        rows = xp.asarray(ids)
-        begins, ends = self.spans[0::2][rows], self.spans[1::2][rows]
-        lengths = ends - begins
-        work = self._prefix(lengths)
-        places = xp.repeat(begins - work[:-1], self.device.get(lengths).tolist())
-        targets = self.targets[places + xp.arange(len(places))]
-        return np.repeat(ids, self.device.get(lengths)), self.device.get(targets)
+        places, lengths = self._places(self.xp.asarray(ids))
+        return np.repeat(ids, lengths), self.device.get(self.targets[places])
+
+    def _places(self, rows: Any) -> tuple[Any, list[int]]:
+        """Return where the arcs of some rows are, and how many there are of each."""
+        xp, begins = self.xp, self.spans[0::2][rows]
+        lengths = self.spans[1::2][rows] - begins
+        counts: list[int] = self.device.get(lengths).tolist()
+        firsts = xp.repeat(begins - self._prefix(lengths)[:-1], counts)
+        return firsts + xp.arange(len(firsts)), counts
 
     def contiguous_rows(self) -> tuple[Any, Any, Any, Any]:
         """Return begins, ends, targets and weights, where they lie on the device."""

@@ -83,6 +83,8 @@ class DeviceStore(ABC):
     on_device_alone: ClassVar[bool] = False
     """Whether arcs cannot go to the host: what does not fit the device is refused."""
     paged: ClassVar[bool]
+    unchecked: bool = False
+    """Whether edges to insert are not there, which is not looked up."""
     device: CudaDevice
     share: float | None
     pool: Pool | None
@@ -219,6 +221,17 @@ class DeviceStore(ABC):
         """How rows are linked, as kernels take it; see linked.cuh."""
         return 0
 
+    @property
+    def directed(self) -> bool:
+        """Whether an edge is in the row of its first end alone."""
+        return False
+
+    def touched(self, changes: DeviceChanges) -> Any:
+        """Return the rows that a batch touches, uint32[r], ascending."""
+        assert changes.batch is not None
+        begin = changes.batch.value("rows") - self.device.address(changes.held[-1])
+        return changes.held[-1][begin : begin + 4 * changes.counts["rows"]].view(np.uint32)
+
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each edge, int64[b]; 0 where there is none. Loops are edges here."""
         weights: I64 = self.device.get(self.find_there(self.xp.asarray(u), self.xp.asarray(v)))
@@ -246,7 +259,7 @@ class DeviceStore(ABC):
         places = {name: self.device.address(array) for name, array in arrays.items()}
         return {
             **places, "frontier": self.frontier, "linked": self.linked,
-            "in_place": self._most_in_place(),
+            "in_place": self._most_in_place(), "unchecked": int(self.unchecked),
         }  # fmt: skip
 
     def _most_in_place(self) -> int:
