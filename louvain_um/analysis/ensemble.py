@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.algorithms.structure import connected_components
 from louvain_um.api import run
 from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import members, number_by_size
@@ -23,6 +25,7 @@ from louvain_um.core.search import seeds_of
 from louvain_um.errors import warn
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.row_view import EMPTY
 from louvain_um.options import Method, Options, OptionValues, takes_options
 from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.agreement import adjusted_rand
@@ -64,14 +67,11 @@ def find_consensus(
     """Return the partition on which runs agree."""
     found = list(partitions)
     for number in range(MOST_ROUNDS):
-        counts = arc_counts(graph, found)
-        kept = _kept_arcs(graph, counts, len(found))
-        undecided = np.count_nonzero(counts[kept] < len(found))
-        if undecided == 0:
-            return Consensus(labels=_components(graph, kept), rounds=number, converged=True)
-        if undecided <= UNDECIDED * np.count_nonzero(kept):
-            return Consensus(labels=number_by_size(found[0]), rounds=number, converged=True)
-        graph = _reweighted(graph, counts, kept)
+        graph, undecided = _agreed(graph, found)
+        if undecided <= UNDECIDED * graph.n_arcs:
+            where = "cpu" if graph.there is None else "auto"
+            parts = found[0] if undecided else connected_components(graph, device=where)
+            return Consensus(labels=number_by_size(parts), rounds=number, converged=True)
         found = list(detect(graph, number))
     return Consensus(labels=number_by_size(found[0]), rounds=MOST_ROUNDS, converged=False)
 
@@ -96,33 +96,39 @@ def certainty(labels: U32, partitions: Sequence[U32]) -> NDArray[np.float64]:
     return found
 
 
-def _kept_arcs(graph: Graph, counts: NDArray[np.uint32], runs: int) -> NDArray[np.bool_]:
-    kept = counts >= MIN_SHARE * runs
-    _keep_strongest(graph.offsets, graph.targets, counts, kept)
-    return kept
-
-
-def _reweighted(graph: Graph, counts: NDArray[np.uint32], kept: NDArray[np.bool_]) -> Graph:
-    """Return the graph of the kept arcs, weighted by the runs that agree."""
+def _agreed(graph: Graph, partitions: Sequence[U32]) -> tuple[Graph, int]:
+    """Return the arcs to keep, weighted by the runs that agree, and how many not all agree on."""
+    runs = len(partitions)
+    least = ceil(MIN_SHARE * runs)
+    if graph.there is not None:
+        made: tuple[Graph, int] | None = graph.there.agreed(partitions, least, _chosen)
+        if made is not None:
+            return made
+    counts = arc_counts(graph, partitions)
+    strongest = np.zeros(graph.n_vertices, np.uint64)
+    _strongest(graph.offsets, graph.targets, counts, strongest)
+    kept = counts >= least
+    _keep(graph.offsets, graph.targets, _chosen(strongest, least), kept)
     before = np.concatenate(([0], np.cumsum(kept)))
-    return Graph(
+    agreed = Graph(
         before[graph.offsets].astype(np.int64),
         graph.targets[kept],
         counts[kept],
         np.zeros(graph.n_vertices, np.int64),
         check=False,
     )
+    return agreed, int(np.count_nonzero(counts[kept] < runs))
 
 
-def _components(graph: Graph, kept: NDArray[np.bool_]) -> U32:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
+def _chosen(strongest: NDArray[np.uint64], least: int) -> U32:
+    """Return the neighbour whose arc each vertex keeps that would lose all its arcs, else EMPTY.
 
-    before = np.concatenate(([0], np.cumsum(kept)))
-    targets = graph.targets[kept].astype(np.int64)
-    arrays = (np.ones(len(targets), np.int8), targets, before[graph.offsets])
-    n = graph.n_vertices
-    return number_by_size(connected_components(csr_array(arrays, shape=(n, n)), directed=False)[1])
+    `strongest` has the largest count of each vertex' arcs << 32 | ~the first neighbour of those.
+    """
+    counts, neighbours = strongest >> np.uint64(32), ~strongest.astype(np.uint32)
+    chosen = np.full(len(strongest), EMPTY, np.uint32)
+    _choose(np.flatnonzero((counts > 0) & (counts < least)), neighbours, chosen)
+    return chosen
 
 
 @kernel()
@@ -147,26 +153,29 @@ def _meet(starts, vertices, labels, met):
 
 
 @kernel()
-def _keep_strongest(offsets, targets, counts, kept):
-    """Keep the strongest arc, both ways, of each vertex that would lose all its arcs."""
-    for v in range(len(offsets) - 1):
-        best = np.int64(-1)
+def _strongest(offsets, targets, counts, strongest):
+    for v in range(len(strongest)):
         for j in range(offsets[v], offsets[v + 1]):
-            if kept[j]:
-                best = np.int64(-1)
-                break
-            if best < 0 or counts[j] > counts[best]:
-                best = np.int64(j)
-        if best >= 0 and counts[best] > 0:
-            kept[best] = True
-            low, high = offsets[targets[best]], offsets[targets[best] + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if targets[middle] < v:
-                    low = middle + 1
-                else:
-                    high = middle
-            kept[low] = True
+            key = np.uint64(counts[j]) << np.uint64(32) | np.uint64(np.uint32(~targets[j]))
+            strongest[v] = max(strongest[v], key)
+
+
+@kernel()
+def _choose(losing, neighbours, chosen):
+    """Let each of some vertices choose its neighbour, unless an earlier one has chosen it."""
+    keeps = np.zeros(len(chosen), np.bool_)
+    for v in losing:
+        if not keeps[v]:
+            chosen[v] = neighbours[v]
+            keeps[neighbours[v]] = True
+
+
+@kernel()
+def _keep(offsets, targets, chosen, kept):
+    """Keep the arcs, both ways, of which one end has chosen the other."""
+    for v in range(len(chosen)):
+        for j in range(offsets[v], offsets[v + 1]):
+            kept[j] |= chosen[v] == targets[j] or chosen[targets[j]] == v
 
 
 HALF: Final = 0.5
@@ -343,7 +352,8 @@ def ensemble(
 ) -> Ensemble:
     """Detect communities with several seeds; measure their agreement and find a consensus.
 
-    Memory: 4 bytes per vertex and run, and 12 per arc for the consensus.
+    Memory: 4 bytes per vertex and run, and for the consensus 12 per arc where the graph is: of one
+    on a device, no arcs come to the host.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +131,7 @@ def _without_directions(graph: Graph) -> Graph:
     """Return a graph with undirected edges: lines are drawn without arrows."""
     if graph.kind != "directed":
         return graph
-    return replace(graph, kind="undirected", imbalance=None, check=False)
+    return graph.renewed(kind="undirected", imbalance=None)
 
 
 def _lines(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

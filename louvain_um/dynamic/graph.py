@@ -200,7 +200,7 @@ class DynamicGraph:
         refuse_scale(self.scale)
         self._budget = GraphBudget(budget.nbytes)
         self._weighted = weights is not None
-        offsets, loops = graph.offsets_and_loops()
+        offsets, loops = graph.offsets, graph.loops
         rows = Compressed(offsets=offsets, targets=held.targets, weights=weights)
         factor = int(self.scale / graph.scale)
         self._alive = Growing(np.ones(graph.n_vertices, np.uint8))

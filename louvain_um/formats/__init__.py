@@ -60,7 +60,8 @@ def write_graph(
         Edge list, ``.mtx``, ``.graph``, ``.npz``, ``.graphml``, ``.gexf`` (Gephi), ``.cyjs``
         (Cytoscape; each may end in ``.gz``) or ``.parquet``.
     graph : Graph, DeviceGraph, DynamicGraph or Communities
-        Each edge is written once (twice for METIS), real weights exactly. GraphML, GEXF and
+        Each edge is written once (twice for METIS), real weights exactly. Of a graph on a device,
+        about a million arcs are in host memory at a time, except for ``.npz.gz``. GraphML, GEXF and
         Cytoscape JSON also take a result, and then hold the attribute ``community`` of each
         vertex. The order of the two is free: ``write_graph(graph, path)`` is the same.
     format : str, optional

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from louvain_um.errors import (
@@ -303,7 +302,7 @@ def as_graph(
     graph = adapt(obj, options)
     if graph is not obj:
         return warned(with_table(graph, table))
-    return graph if table is None else warned(with_table(copy(graph), table))
+    return graph if table is None else warned(with_table(graph.renewed(), table))
 
 
 def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:

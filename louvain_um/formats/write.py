@@ -7,15 +7,17 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib import format as npy
+from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core import atomic_files
 from louvain_um.core.headroom import check_host_memory
@@ -25,10 +27,11 @@ from louvain_um.formats.file_types import ATTRIBUTED, format_of, require
 from louvain_um.formats.labels.table import digits
 from louvain_um.formats.labels.text import integers_or_texts, objects, typed, writable
 from louvain_um.graph.export import (
+    BLOCK_ARCS,
     Attributes,
-    all_edges,
     distinct,
     edges,
+    matrices,
     to_networkx,
     values_of,
     vertex_names,
@@ -145,7 +148,7 @@ def _with_names_of(graph: Graph, kind: str | None, path: str) -> Graph:
             "write .npz or .parquet",
             path,
         )
-    return replace(graph, names=names, check=False)
+    return graph.renewed(names=names)
 
 
 @contextmanager
@@ -247,15 +250,16 @@ def _write_metis(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     decimals = weights_to_write(graph)
     for start, stop in vertex_ranges(graph):
         low, high = int(graph.offsets[start]), int(graph.offsets[stop])
-        columns = graph.targets[low:high].astype(np.int64) + 1
+        targets, weights = graph.arcs(low, high)
+        columns = targets.astype(np.int64) + 1
         starts = graph.offsets[start : stop + 1] - low
-        if graph.weights is None:
+        if weights is None:
             stream.write(_lists(digits([columns], [b" "]), starts))
         elif graph.scale == 1.0:
-            pairs = [columns, graph.weights[low:high]]
+            pairs = [columns, weights]
             stream.write(_lists(digits(pairs, [b" ", b" "]), 2 * starts))
         else:
-            real = decimals(graph.weights[low:high].astype(np.int64)).tolist()
+            real = decimals(weights.astype(np.int64)).tolist()
             words = [f"{b} {w!r}" for b, w in zip(columns.tolist(), real, strict=True)]
             lines = [" ".join(words[a:b]) for a, b in pairwise(starts.tolist())]
             stream.write(("\n".join(lines) + "\n").encode())
@@ -277,12 +281,7 @@ def _lists(text: bytes, starts: NDArray[np.int64]) -> bytes:
 
 
 def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
-    arrays = _rows_as_saved(graph)
-    if arrays is None:
-        u, v, w = all_edges(graph)
-        arrays = {"n": np.int64(graph.n_vertices), "u": u, "v": v}
-        if w is not None:
-            arrays["w"] = w
+    arrays = _rows_as_saved(graph) or _edges_as_saved(graph)
     if graph.names is not None:
         names = graph.names
         if names.dtype == object and (names := typed(names.tolist())).dtype == object:
@@ -291,58 +290,116 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
             names = np.array(names.tolist())
         arrays["names"] = names
     if not isinstance(stream, gzip.GzipFile):
-        np.savez(stream, **arrays)
+        _save(stream, arrays)
     else:
         # Writing a zip needs seeking, which a gzip stream lacks.
         whole = io.BytesIO()
-        np.savez(whole, **arrays)
+        _save(whole, arrays)
         stream.write(whole.getbuffer())
     return ()
+
+
+class Pieces(NamedTuple):
+    """An array that is written piece by piece."""
+
+    size: int
+    dtype: DTypeLike
+    parts: Iterable[NDArray[Any]]
+
+
+def _save(stream: BinaryIO, arrays: Mapping[str, Any]) -> None:
+    """Write what `numpy.savez` writes."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                if not isinstance(array, Pieces):
+                    npy.write_array(file, np.asanyarray(array))
+                    continue
+                empty = np.empty(0, array.dtype)
+                header = npy.header_data_from_array_1_0(empty) | {"shape": (array.size,)}
+                npy.write_array_header_1_0(file, header)
+                for part in array.parts:
+                    file.write(np.ascontiguousarray(part, array.dtype).data)
+
+
+def _edges_as_saved(graph: Graph) -> dict[str, Any]:
+    """Return the arrays that hold each edge once."""
+    arrays: dict[str, Any] = {"n": np.int64(graph.n_vertices)}
+    for place, name in enumerate("uvw" if graph.weighted else "uv"):
+        real = name == "w" and graph.scale != 1.0
+        dtype = np.uint32 if name != "w" else np.float64 if real else np.int64
+        arrays[name] = Pieces(graph.n_edges, dtype, map(itemgetter(place), edges(graph)))
+    return arrays
 
 
 def _rows_as_saved(graph: Graph) -> dict[str, Any] | None:
     """Return the arrays of `scipy.sparse.save_npz`, which are read fastest; None for edges."""
     # A matrix distinguishes neither weights that are all 1 from none, nor edges from loops that
     # count twice.
-    unweighted = graph.weights is None
-    ones = len(graph.loops) == 0 or int(graph.loops.max()) <= 1
+    n, loops = graph.n_vertices, graph.loops
     if graph.kind != "undirected" or not (
-        ones if graph.weights is None else bool(np.any(graph.weights != 1))
+        any(bool(np.any(w != 1)) for w in _weights(graph))
+        if graph.weighted
+        else int(loops.max(initial=0)) <= 1
     ):
         return None
-    matrix = graph.to_scipy()
-    small = max(graph.n_vertices, matrix.nnz) < 2**31
-    integer = np.int32 if small else np.int64
+    entries = graph.n_arcs + int(np.count_nonzero(loops))
+    integer = np.int32 if max(n, entries) < 2**31 else np.int64
+    starts = graph.offsets + np.concatenate(([0], np.cumsum(loops != 0)))
+    dtype = np.int64 if graph.scale == 1.0 else np.float64
+    pattern = matrices(graph, vertex_ranges(graph), values=False)
+    rows = matrices(graph, vertex_ranges(graph))
     return {
         "format": np.array(b"csr"),
-        "shape": np.array(matrix.shape, np.int64),
-        "indptr": matrix.indptr.astype(integer, copy=False),
-        "indices": matrix.indices.astype(integer, copy=False),
-        "data": np.ones(matrix.nnz, np.bool_) if unweighted else matrix.data,
+        "shape": np.array((n, n), np.int64),
+        "indptr": starts.astype(integer, copy=False),
+        "indices": Pieces(entries, integer, (part.indices for part in pattern)),
+        "data": Pieces(entries, dtype, (part.data for part in rows))
+        if graph.weighted
+        else np.ones(entries, np.bool_),
     }
+
+
+def _weights(graph: Graph) -> Iterator[NDArray[Any]]:
+    """Yield the weights of a weighted graph, a range of arcs at a time."""
+    for begin in range(0, graph.n_arcs, BLOCK_ARCS):
+        yield cast(NDArray[Any], graph.arcs(begin, begin + BLOCK_ARCS)[1])
 
 
 def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     from louvain_um.formats.arrow import VERTICES_KEY
 
     arrow, parquet = require("pyarrow", path), require("pyarrow.parquet", path)
-    u, v, w = all_edges(graph)
-    columns: dict[str, Any] = {"source": u, "target": v}
     metadata = {VERTICES_KEY: str(graph.n_vertices).encode()}
     notes: tuple[str, ...] = ()
+    names: Any = None
     if graph.names is not None:
         names = graph.names
         if names.dtype.kind in "iu":
             names = names.astype(names.dtype.newbyteorder("="), copy=False)
         else:
             names = np.array([str(name) for name in names.tolist()], dtype=object)
-        columns = {"source": names[u], "target": names[v]}
         if not _one_based(graph):
             metadata, notes = {}, _isolated_note(graph)
-    if w is not None:
-        columns["weight"] = w
-    table = arrow.table(columns).replace_schema_metadata(metadata)
-    parquet.write_table(table, stream)
+
+    def table(u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None) -> Any:
+        u, v = u.astype(np.uint32), v.astype(np.uint32)
+        columns = (
+            {"source": u, "target": v}
+            if names is None
+            else {"source": names[u], "target": names[v]}
+        )
+        if w is not None:
+            columns["weight"] = w
+        return arrow.table(columns).replace_schema_metadata(metadata)
+
+    # The types are those of a loop of the first vertex: that of no texts is unknown.
+    first = np.arange(min(1, graph.n_vertices))
+    weight = np.ones(len(first), np.int64 if graph.scale == 1.0 else np.float64)
+    schema = table(first, first, weight if graph.weighted else None).schema
+    with parquet.ParquetWriter(stream, schema) as writer:
+        for block in edges(graph):
+            writer.write_table(table(*block).cast(schema))
     return notes
 
 
@@ -414,7 +471,7 @@ def _labelled(graph: Graph, path: str, attributes: Attributes, kind: str) -> Any
     typed = plain if len({type(name) for name in plain}) < 2 else [str(name) for name in plain]
     labels: NDArray[Any] = np.empty(len(names), object)
     labels[:] = typed
-    numbered = replace(graph, names=None, check=False)
+    numbered = graph.renewed(names=None)
     titles = distinct([NOT_IN_VALUES.sub("\ufffd", str(key)) for key in attributes], RESERVED[kind])
     columns = map(_of_one_type, values_of(graph, attributes).values())
     return to_networkx(numbered, {"label": labels, **dict(zip(titles, columns, strict=True))})

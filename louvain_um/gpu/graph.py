@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import InitVar, dataclass, fields
+from dataclasses import InitVar, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 ARRAYS: Final = "offsets", "targets", "weights", "loops"
 """The arrays of a graph, in the order in which a `Graph` takes them."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +84,12 @@ class DeviceGraph:
         about: Any = {"scale": self.scale, "names": None, "notes": self.notes}
         return FetchedGraph.of(self, **about, checked=checked)
 
-    def fetched(self, name: str) -> Any:
-        """Return one of the arrays as a `Graph` has it, in host memory."""
+    def fetched(self, name: str, part: slice = slice(None)) -> Any:
+        """Return one of the arrays, or a part of it, as a `Graph` has it, in host memory."""
         array = getattr(self, name)
         if array is None:
-            return np.zeros(self.n_vertices, np.int64) if name == "loops" else None
+            return np.zeros(self.n_vertices, np.int64)[part] if name == "loops" else None
+        array = array[part]
         found = array if type(array) is np.ndarray else copies.fetched(array)
         return found.view(np.int64) if found.dtype == np.uint64 else found
 
@@ -130,15 +134,66 @@ class DeviceGraph:
         self, labels: NDArray[np.uint32], *, parts: bool
     ) -> NDArray[np.int64] | None:
         """Return what communities add up to (`gpu/relabel/relabel.py`); None without room."""
+        from louvain_um.gpu.relabel.relabel import community_counts
+
+        return self._made(lambda device: community_counts(device, self, labels, parts=parts))
+
+    def merged(
+        self, labels: NDArray[np.uint32], loops: NDArray[np.int64], *, sums: bool = True
+    ) -> FetchedGraph | None:
+        """Return `Builder.merged` of the graph with these loops; None without room."""
+        from louvain_um.gpu.building.build import Builder
+
+        def make(device: Any) -> FetchedGraph:
+            given = copies.sent(loops.view(np.uint64)) if loops.any() else None
+            made = Builder(device).merged(self, copies.sent(labels), len(loops), sums=sums)
+            return replace(made, loops=given, check=False).as_graph(checked=True)
+
+        return self._made(make)
+
+    def agreed(
+        self,
+        partitions: Sequence[NDArray[np.uint32]],
+        least: int,
+        choose: Callable[[NDArray[np.uint64], int], NDArray[np.uint32]],
+    ) -> tuple[FetchedGraph, int] | None:
+        """Return the graph of agreement (`analysis/ensemble.py`), and its arcs without agreement.
+
+        None without room.
+        """
+        from louvain_um.gpu.building.build import Builder
+        from louvain_um.gpu.relabel.relabel import agreed_counts
+
+        def make(device: Any) -> tuple[FetchedGraph, int]:
+            counts, undecided = agreed_counts(device, self, partitions, least, choose)
+            counted = replace(self, weights=counts, loops=None, scale=1.0, notes=(), check=False)
+            made = Builder(device).merged(counted, None, self.n_vertices, sums=False)
+            return made.as_graph(checked=True), undecided
+
+        return self._made(make)
+
+    def forest(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]] | None:
+        """Return both ends of the edges of a spanning forest, uint32; None without room."""
+        from louvain_um.gpu.algorithms import launches, workspace
+
+        def make(device: Any) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+            space = workspace.PLAIN
+            found = launches.spanning_forest(workspace.KernelRows.of(self), space)
+            edges = space.get("edges", found.edges[: found.size])
+            return (edges >> np.uint64(32)).astype(np.uint32), edges.astype(np.uint32)
+
+        return self._made(make)
+
+    def _made(self, step: Callable[[Any], T]) -> T | None:
+        """Return what a step makes with the device; None without room for it."""
         from cupy.cuda.memory import OutOfMemoryError
 
         from louvain_um.gpu.dynamic.cuda import CudaDevice
-        from louvain_um.gpu.relabel.relabel import community_counts
 
         with cuda_calls.current(self.device_index):
             device = CudaDevice()
             try:
-                return community_counts(device, self, labels, parts=parts)
+                return step(device)
             except OutOfMemoryError:
                 return None
             finally:
@@ -163,11 +218,10 @@ class DeviceGraph:
 class FetchedGraph(Graph):
     """A graph whose arrays are on a device; each comes to host memory when something asks for it.
 
-    `there` is the graph on the device, where runs use it; None once it has left the device. Arrays
+    `there` is the graph on the device, where runs use it; None once it has left the device. Arcs
     that are not `checked` come together, and are.
     """
 
-    there: DeviceGraph | None = None
     checked = True
 
     @classmethod
@@ -184,7 +238,7 @@ class FetchedGraph(Graph):
     def __getattr__(self, name: str) -> Any:
         there = self.there
         if name in ARRAYS and there is not None:
-            if self.checked:
+            if self.checked or name in ("offsets", "loops"):
                 self.__dict__[name] = there.fetched(name)
             else:
                 here = there.to_host()
@@ -243,21 +297,16 @@ class FetchedGraph(Graph):
         there = self.there
         if there is None:
             return super().nbytes
-        return there.nbytes + (8 * there.n_vertices if there.loops is None else 0)
+        return int(there.nbytes) + (8 * there.n_vertices if there.loops is None else 0)
 
-    def offsets_and_loops(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return these arrays in host memory, without the others."""
-        there = self.there
-        if there is None:
-            return super().offsets_and_loops()
-        return there.fetched("offsets"), there.fetched("loops")
-
-    def counts_there(
-        self, labels: NDArray[np.uint32], *, parts: bool = False
-    ) -> NDArray[np.int64] | None:
-        """Return sums of communities that a device adds up which has the arrays; None if none."""
-        there = self.there
-        return None if there is None else there.community_counts(labels, parts=parts)
+    def arcs(
+        self, begin: int, end: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32] | NDArray[np.int64] | None]:
+        """Return targets and weights of some arcs, in host memory, where the others do not come."""
+        there, part = self.there, slice(begin, end)
+        if there is None or "targets" in self.__dict__:
+            return super().arcs(begin, end)
+        return there.fetched("targets", part), there.fetched("weights", part)
 
     def leave_device(self) -> Self:
         """Bring all arrays to host memory, and give those of the device back."""
@@ -272,7 +321,7 @@ class FetchedGraph(Graph):
 
 def there_of(graph: Graph) -> DeviceGraph | None:
     """Return what the current device holds of a graph, if it does."""
-    there = graph.there if isinstance(graph, FetchedGraph) else None
+    there: DeviceGraph | None = graph.there if isinstance(graph, FetchedGraph) else None
     if there is None or there.device_index != cuda_calls.current_device():
         return None
     return there

@@ -63,18 +63,29 @@ def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
 
 def to_scipy(graph: GraphData) -> Any:
     """Return a symmetric SciPy matrix; `Graph.to_scipy` documents it."""
+    return next(matrices(graph, [(0, graph.n_vertices)]))
+
+
+def matrices(
+    graph: GraphData, ranges: Iterable[tuple[int, int]], *, values: bool = True
+) -> Iterator[Any]:
+    """Yield ranges of rows of the matrix, without its `values` those of the signs."""
     refuse_directed(graph, EXPORT)
     from scipy.sparse import csr_array
 
-    decimals = weights_to_write(graph)
-    weights = np.ones(len(graph.targets), np.int64) if graph.weights is None else graph.weights
-    n = graph.n_vertices
-    arrays = (decimals(weights.astype(np.int64)), graph.targets.astype(np.int64), graph.offsets)
-    matrix = csr_array(arrays, shape=(n, n))
-    if np.any(graph.loops):
-        diagonal = (decimals(graph.loops), np.arange(n), np.arange(n + 1))
-        matrix = csr_array(matrix + csr_array(diagonal, shape=(n, n)))
-    return matrix
+    decimals, n = weights_to_write(graph) if values else np.sign, graph.n_vertices
+    for start, stop in ranges:
+        offsets = graph.offsets[start : stop + 1]
+        targets, weights = graph.arcs(int(offsets[0]), int(offsets[-1]))
+        if weights is None:
+            weights = np.ones(len(targets), np.int64)
+        arrays = decimals(weights.astype(np.int64)), targets.astype(np.int64), offsets - offsets[0]
+        matrix = csr_array(arrays, shape=(stop - start, n))
+        loops = graph.loops[start:stop]
+        if np.any(loops):
+            diagonal = decimals(loops), np.arange(start, stop), np.arange(stop - start + 1)
+            matrix = csr_array(matrix + csr_array(diagonal, shape=matrix.shape))
+        yield matrix
 
 
 def to_pandas(graph: GraphData) -> Any:
@@ -154,13 +165,14 @@ def edges(graph: GraphData) -> Iterator[Edges]:
     for start, stop in vertex_ranges(graph):
         low, high = int(graph.offsets[start]), int(graph.offsets[stop])
         u = np.repeat(np.arange(start, stop), np.diff(graph.offsets[start : stop + 1]))
-        v = graph.targets[low:high].astype(np.int64)
+        targets, weights = graph.arcs(low, high)
+        v = targets.astype(np.int64)
         upper = u < v
         u, v = u[upper], v[upper]
         loops = np.flatnonzero(graph.loops[start:stop]) + start
         w: NDArray[Any] | None = None
-        if graph.weights is not None:
-            w = graph.weights[low:high][upper].astype(np.int64)
+        if weights is not None:
+            w = weights[upper].astype(np.int64)
         if len(loops):
             u, v = np.concatenate((u, loops)), np.concatenate((v, loops))
             if w is not None:
@@ -175,10 +187,13 @@ def all_edges(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any] | None]:
     """Return the two ends of all edges, loops included, and their weights, if there are any."""
     parts = [(u.astype(np.uint32), v.astype(np.uint32), w) for u, v, w in edges(graph)] or [
-        (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64))
+        (
+            np.empty(0, np.uint32),
+            np.empty(0, np.uint32),
+            np.empty(0, np.int64) if graph.weighted else None,
+        )
     ]
     u = np.concatenate([part[0] for part in parts])
     v = np.concatenate([part[1] for part in parts])
-    if graph.weights is None:
-        return u, v, None
-    return u, v, np.concatenate([part[2] for part in parts if part[2] is not None])
+    weights = [part[2] for part in parts if part[2] is not None]
+    return u, v, np.concatenate(weights) if weights else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +71,8 @@ class Graph:
     imbalance: NDArray[np.int64] | None = None
     attributes: Mapping[str, NDArray[Any]] | None = None
     check: InitVar[bool] = True
+    there: ClassVar[Any] = None
+    """What has the arrays on a device (`louvain_um.gpu.graph`); None if none has."""
 
     def __post_init__(self, check: bool) -> None:
         for name in ("offsets", "targets", "weights", "loops", "imbalance"):
@@ -266,15 +268,25 @@ class Graph:
             return self.degrees
         return weighted_degrees(self.offsets, np.abs(self.weights), np.abs(self.loops))
 
-    def offsets_and_loops(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return these arrays in host memory, without the others."""
-        return self.offsets, self.loops
+    def arcs(
+        self, begin: int, end: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32] | NDArray[np.int64] | None]:
+        """Return targets and weights of some arcs, in host memory."""
+        weights: Any = None if self.weights is None else self.weights[begin:end]
+        return self.targets[begin:end], weights
 
     def counts_there(
         self, labels: NDArray[np.uint32], *, parts: bool = False
     ) -> NDArray[np.int64] | None:
         """Return sums of communities that a device adds up which has the arrays; None if none."""
-        return None
+        there = self.there
+        return None if there is None else there.community_counts(labels, parts=parts)
+
+    def renewed(self, **fields: Any) -> Self:
+        """Return a graph of the same rows, with other values of these fields."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, **fields)
+        return made
 
     @property
     def nbytes(self) -> int:

@@ -219,7 +219,7 @@ def weights_to_write(graph: GraphData) -> Callable[[NDArray[np.int64]], NDArray[
         return lambda integers: integers
     loops = int(np.abs(graph.loops).sum())
     arcs = graph.total_weight - 2 * loops
-    if graph.weights is not None and getattr(graph, "kind", "undirected") == "signed":
+    if getattr(graph, "kind", "undirected") == "signed" and graph.weights is not None:
         arcs = int(np.abs(graph.weights).sum())
     total = arcs // 2 + loops
     if total == 0:

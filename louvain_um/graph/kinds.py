@@ -7,7 +7,7 @@ imbalance only, its out-degree less its in-degree.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,20 @@ def mode_imbalance(u: U32, v: U32, degrees: I64) -> I64:
 
 def two_colouring(graph: Any) -> I64:
     """Return the imbalance of a bipartite graph, the smallest vertex of each part in mode one."""
+    forest = None if graph.there is None else graph.there.forest()
+    if forest is not None:
+        from louvain_um.graph.graph import Graph
+
+        # Its parts are those of the graph, and so are its modes if no edge is within one.
+        first = _first_mode(Graph.from_edges(*forest, n_vertices=graph.n_vertices))
+        counts = graph.counts_there(first.astype(np.uint32))
+        if counts is not None and not counts[0].any():
+            return cast("I64", np.where(first, graph.degrees, -graph.degrees))
+    return cast("I64", np.where(_first_mode(graph), graph.degrees, -graph.degrees))
+
+
+def _first_mode(graph: Any) -> NDArray[np.bool_]:
+    """Return which vertices are in mode one, that of the smallest vertex of each part."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components, dijkstra
 
@@ -120,9 +134,7 @@ def two_colouring(graph: Any) -> I64:
         )
     smallest = np.full(parts, n)
     smallest[one[::-1]] = np.arange(n)[::-1]
-    first = smallest[one] < smallest[other]
-    degrees: I64 = graph.degrees
-    return np.where(first, degrees, -degrees)
+    return cast("NDArray[np.bool_]", smallest[one] < smallest[other])
 
 
 def _merge_pairs(

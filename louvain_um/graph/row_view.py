@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from louvain_um.graph.graph import Graph
+
+EMPTY: Final = np.uint32(2**32 - 1)
+"""No number of a vertex."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -128,29 +131,41 @@ def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
             f"vertices must ascend within 0 … {graph.n_vertices - 1}, each once; pass "
             "np.unique(vertices)"
         )
-    position = np.full(graph.n_vertices, len(chosen), np.uint32)
+    position = np.full(graph.n_vertices, EMPTY, np.uint32)
     position[chosen] = np.arange(len(chosen), dtype=np.uint32)
+    loops = graph.loops[chosen]
+    there = graph.there
+    part = None if there is None else there.merged(position, loops, sums=False)
+    part = (part or _chosen_rows(graph, chosen, position, loops)).renewed(
+        names=chosen if graph.names is None else graph.names[chosen],
+        kind=graph.kind,
+        attributes={name: values[chosen] for name, values in (graph.attributes or {}).items()},
+    )
+    if graph.kind == "bipartite" and graph.imbalance is not None:
+        return part.renewed(imbalance=part.degrees * np.sign(graph.imbalance[chosen]))
+    return part
+
+
+def _chosen_rows(
+    graph: Graph, chosen: NDArray[np.int64], position: NDArray[np.uint32], loops: NDArray[np.int64]
+) -> Graph:
+    """Return the rows of some vertices, whose new numbers are given; EMPTY of others."""
     rows = graph.offsets[chosen + 1] - graph.offsets[chosen]
     # Arcs of the chosen rows, one after the other.
     starts = np.concatenate(([0], np.cumsum(rows)))
     arcs = np.arange(starts[-1]) + np.repeat(graph.offsets[chosen] - starts[:-1], rows)
     targets = position[graph.targets[arcs]]
-    inner = targets < len(chosen)
+    inner = targets != EMPTY
     counted = np.concatenate(([0], np.cumsum(inner)))
-    part = Graph(
+    return Graph(
         counted[starts].astype(np.int64),
         targets[inner],
         None if graph.weights is None else graph.weights[arcs[inner]],
-        graph.loops[chosen],
+        loops,
         scale=graph.scale,
-        names=chosen if graph.names is None else graph.names[chosen],
         kind=graph.kind,
-        attributes={name: values[chosen] for name, values in (graph.attributes or {}).items()},
         check=False,
     )
-    if graph.kind == "bipartite" and graph.imbalance is not None:
-        return replace(part, imbalance=part.degrees * np.sign(graph.imbalance[chosen]), check=False)
-    return part
 
 
 def unchanged(graph: Any) -> AbstractContextManager[None]:
@@ -162,6 +177,10 @@ def unchanged(graph: Any) -> AbstractContextManager[None]:
 
 def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
     """Return the weighted graph of communities 0 … max(labels)."""
+    if (counts := graph.counts_there(labels)) is not None:
+        made = graph.there.merged(labels, counts[0] // 2)
+        if made is not None:
+            return cast(Graph, made.renewed(notes=graph.notes))
     starts, vertices = members(labels)
     k = len(starts) - 1
     weights: NDArray[Any] = np.zeros(0, np.uint32) if graph.weights is None else graph.weights

@@ -231,7 +231,8 @@ class Communities:
     def induced_graph(self) -> Graph:
         """Return the graph of communities: weights are sums, inner edges become loops.
 
-        Each community on its own has the same modularity on it.
+        Each community on its own has the same modularity on it. That of a graph on a device is
+        made there, and stays.
         """
         return induced_graph(self.require_graph(), self.labels)
 
@@ -246,7 +247,8 @@ class Communities:
         Returns
         -------
         Graph
-            Its vertices are named as in the graph, or else by their ids there.
+            Its vertices are named as in the graph, or else by their ids there. Of a graph on a
+            device, it is on that.
 
         Raises
         ------

@@ -21,6 +21,7 @@ from louvain_um.core.numbering import (
 )
 from louvain_um.core.objective import Sums, masses_of, objective_of
 from louvain_um.errors import GraphError, OptionError, is_number
+from louvain_um.graph.export import matrices, vertex_ranges
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName
 from louvain_um.results.display import require_pandas
@@ -251,7 +252,7 @@ def memberships(
     graph: Graph, labels: NDArray[np.uint32], n_communities: int, threshold: float
 ) -> Any:
     """Return each vertex's share of weight to each community; `Communities.memberships`."""
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, vstack
 
     if not 0 <= threshold <= 1:
         raise OptionError("threshold", threshold, "must lie in 0 … 1")
@@ -259,7 +260,8 @@ def memberships(
         raise GraphError("shares of signed or directed edges have no meaning here")
     n = graph.n_vertices
     own = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_communities))
-    shares = csr_array(graph.to_scipy().astype(np.float64) @ own)
+    parts = [rows.astype(np.float64) @ own for rows in matrices(graph, vertex_ranges(graph))]
+    shares = csr_array(vstack(parts, format="csr") if parts else (n, n_communities))
     alone = np.flatnonzero(np.diff(shares.indptr) == 0)
     lonely = csr_array((np.ones(len(alone)), (alone, labels[alone])), shape=shares.shape)
     shares = csr_array(shares + lonely)

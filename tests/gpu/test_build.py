@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from scipy.sparse import coo_array
 
 import louvain_um as lu
 from louvain_um import Graph, as_graph
+from louvain_um.analysis import ensemble
 from louvain_um.core.numbering import community_sizes
 from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, number_vertices
 from louvain_um.generators.same_degrees import RandomGraphs
@@ -23,9 +25,10 @@ from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.generate.generate import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph, FetchedGraph
-from louvain_um.gpu.relabel.relabel import community_counts
+from louvain_um.gpu.relabel.relabel import agreed_counts, community_counts
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
+from louvain_um.graph.row_view import EMPTY, induced_graph, subgraph
 from louvain_um.options import Options
 from louvain_um.placement.memory import copies
 from louvain_um.results import quality
@@ -565,6 +568,43 @@ def test_communities_add_up_to_what_the_host_counts(there, kind):
                 assert made.tolist() == [each.tolist() for each in right[: 4 if parts else 2]]
     none = on(there, Graph.from_edges([], []))
     assert community_counts(there.device, none, np.empty(0, np.uint32), parts=True).shape == (4, 0)
+
+
+@pytest.mark.parametrize("kind", ["none", "bytes", "wide", "real"])
+def test_vertices_merge_to_the_graphs_of_the_host(there, kind):
+    for number, (n, m) in enumerate(there.sizes):
+        u, v = RNG.integers(0, n, m), RNG.integers(0, n, m)
+        graph = Graph.from_edges(u, v, WEIGHTS[kind](m), n_vertices=n + number)
+        builder, given = Builder(there.device, there.ranges[number % 2]), on(there, graph)
+        for communities in (1, 5, n):
+            labels = dense_labels(graph, RNG.integers(0, communities, n + number))
+            count = int(labels.max()) + 1
+            made = builder.merged(given, there.put(labels), count, sums=True)
+            right = replace(induced_graph(graph, labels), loops=np.zeros(count, np.int64), notes=())
+            assert differences(there, made, right) == []
+            chosen = np.flatnonzero(labels == 0)
+            numbers = np.full(n + number, EMPTY, np.uint32)
+            numbers[chosen] = np.arange(len(chosen))
+            made = builder.merged(given, there.put(numbers), len(chosen), sums=False)
+            right = replace(subgraph(graph, chosen), loops=np.zeros(len(chosen), np.int64))
+            assert differences(there, made, right) == []
+
+
+@pytest.mark.parametrize("runs", [1, 2, 9])
+def test_runs_agree_on_the_arcs_of_the_host(there, runs):
+    for number, (n, m) in enumerate(there.sizes):
+        graph = Graph.from_edges(RNG.integers(0, n, m), RNG.integers(0, n, m), n_vertices=n + 1)
+        labels = RNG.integers(0, max(1, n // 3), (runs, n + 1)).astype(np.uint32)
+        right, undecided = ensemble._agreed(graph, [*labels])
+        given = on(there, graph)
+        counts, found = agreed_counts(
+            there.device, given, [*labels], ceil(0.2 * runs), ensemble._chosen
+        )
+        counted = replace(given, weights=counts, loops=None, check=False)
+        builder = Builder(there.device, there.ranges[number % 2])
+        made = builder.merged(counted, None, n + 1, sums=False)
+        assert differences(there, made, right) == []
+        assert found == undecided
 
 
 def on(there, graph):

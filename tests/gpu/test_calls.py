@@ -10,11 +10,13 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.algorithms import running
+from louvain_um.formats import write
 from louvain_um.generators import lfr
 from louvain_um.gpu.dynamic import cuda
 from louvain_um.gpu.generate import generate
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime import device
+from louvain_um.graph import export
 from louvain_um.placement.memory import copies
 from louvain_um.profiling.record import profiler
 from tests.gpu.algorithms.emulated_algorithms import NoDevice, emulate
@@ -29,6 +31,12 @@ TABLE = pd.DataFrame({"vertex": range(len(LABELS)), "kind": LABELS % 2 == 0})
 
 def found(graph, **options):
     return lu.louvain(graph, **options)
+
+
+def written(graph, path):
+    """Return the bytes of a file of the graph."""
+    lu.write_graph(path, graph, force=True)
+    return path.read_bytes()
 
 
 CALLS = {
@@ -63,26 +71,35 @@ CALLS = {
     "Communities: describe": lambda g, at, **on: str(found(g, **on).describe(TABLE)),
     "write_labels": lambda g, at, **on: lu.write_labels(at / "l.csv", found(g, **on), force=True),
     "ensemble": lambda g, at, **on: lu.ensemble(g, runs=2, **on).consensus,
-    "write_graph": lambda g, at, **on: lu.write_graph(at / "g.npz", g, force=True),
-    "Communities: induced_graph": lambda g, at, **on: found(g, **on).induced_graph().targets,
-    "Communities: subgraph": lambda g, at, **on: found(g, **on).subgraph(0).targets,
+    "write_graph: csv": lambda g, at, **on: written(g, at / "g.csv"),
+    "write_graph: mtx": lambda g, at, **on: written(g, at / "g.mtx.gz"),
+    "write_graph: metis": lambda g, at, **on: written(g, at / "g.graph"),
+    "write_graph: npz": lambda g, at, **on: written(g, at / "g.npz"),
+    "write_graph: parquet": lambda g, at, **on: written(g, at / "g.parquet"),
+    "write_graph: cyjs": lambda g, at, **on: written(found(g, **on), at / "g.cyjs"),
+    "Communities: induced_graph": lambda g, at, **on: lu.louvain(found(g, **on).induced_graph()),
+    "Communities: subgraph": lambda g, at, **on: lu.louvain(found(g, **on).subgraph(0)),
+    "Communities: to_networkx": lambda g, at, **on: str(found(g, **on).to_networkx().adj),
+    "Graph: to_pandas": lambda g, at, **on: lu.as_graph(g, nodes=TABLE).to_pandas().to_dict(),
+    "Graph: to_scipy": lambda g, at, **on: lu.as_graph(g).to_scipy().toarray(),
     "Communities: memberships": lambda g, at, **on: found(g, **on).memberships().toarray(),
     "louvain: bipartite": lambda g, at, **on: lu.louvain(g, objective="bipartite", **on),
+    "modularity: bipartite": lambda g, at, **on: lu.modularity(
+        g, np.arange(100) // 9, objective="bipartite"
+    ),
 }
 """By public name: a call with a graph, a folder, and the device."""
 
 COPIED = {
-    "ensemble": "the consensus counts runs by arc on the host",
-    "write_graph": "files are written from host memory",
-    "Communities: induced_graph": "is a graph in host memory",
-    "Communities: subgraph": "is a graph in host memory",
-    "Communities: memberships": "is a SciPy matrix",
-    "louvain: bipartite": "both modes are found on the host",
+    "Graph: to_scipy": "is a matrix in host memory",
 }
-"""Calls that copy the rows of a graph to the host, with the reason."""
+"""Calls that copy all rows of a graph to the host at once, with the reason."""
+
+PIECE = 256
+"""Arcs that may come to the host at a time, to be written or counted."""
 
 WITHOUT_GRAPH = {
-    "Graph", "Placer", "read_graph", "read_labels", "read_partitioned", "read_stream", "recording",
+    "Placer", "read_graph", "read_labels", "read_partitioned", "read_stream", "recording",
 }  # fmt: skip
 """Public names that take no graph."""
 
@@ -122,11 +139,14 @@ def fetched(request, monkeypatch):
     """Let public calls run on a device; return the rows that are copied to the host."""
     rows, fetch = [], DeviceGraph.fetched
 
-    def noted(graph, name):
-        rows.extend([name] if name in ("targets", "weights") else [])
-        return fetch(graph, name)
+    def noted(graph, name, part=slice(None)):
+        many = len(range(graph.n_arcs)[part]) > PIECE
+        rows.extend([name] if many and name in ("targets", "weights") else [])
+        return fetch(graph, name, part)
 
     monkeypatch.setattr(DeviceGraph, "fetched", noted)
+    for module in (export, write):
+        monkeypatch.setattr(module, "BLOCK_ARCS", PIECE)
     if request.param == "gpu":
         request.getfixturevalue("gpu")
         yield rows

@@ -55,6 +55,10 @@ extern "C" void row_keys_as(int blocks, int, i64 low, i64 high, const i64* offse
   fibres::launch(blocks, [=] { row_keys(low, high, offsets, targets, keys); });
 }
 
+extern "C" void label_keys_as(int blocks, int, i64 low, i64 high, const i64* offsets, const u32* targets, const u32* labels, u64* keys, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { label_keys(low, high, offsets, targets, labels, keys, counts); });
+}
+
 extern "C" void keep_arcs_as(int blocks, int, i64 count, const u64* keys, i64 low, u32* targets, u32* degrees, u64* loops, i64* partials, BuildCounts* counts) {
   fibres::launch(blocks, [=] { keep_arcs(count, keys, low, targets, degrees, loops, partials, counts); });
 }

@@ -194,9 +194,10 @@ __device__ __forceinline__ i64 row_at(const i64* offsets, i64 low, i64 high, i64
   return low;
 }
 
-// Writes row and target of each arc of rows low ... high - 1, whose targets are given, as one sort key.
-// A warp takes 32 arcs: its first and last lanes search among all rows, the others between them.
-__global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {
+// Visits each arc of rows low ... high - 1: its place from the first one's on, and its row. A warp
+// takes 32 arcs: its first and last lanes search among all rows, the others between them.
+template <class F>
+__device__ __forceinline__ void each_arc(i64 low, i64 high, const i64* offsets, F visit) {
   const i64 base = offsets[low], count = offsets[high] - base;
   for (i64 first = grid_thread() / WARP * WARP; first < count; first += grid_threads()) {
     const i64 lane = threadIdx.x % WARP, i = min(first + lane, count - 1);
@@ -204,8 +205,28 @@ __global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targe
     if (lane == 0 || lane == WARP - 1) row = row_at(offsets, low, high, base + i);
     const i64 from = __shfl_sync(FULL, row, 0), to = __shfl_sync(FULL, row, WARP - 1);
     row = row_at(offsets, from, to + 1, base + i);
-    if (first + lane < count) keys[i] = (u64)(row - low) << 32 | targets[i];
+    if (first + lane < count) visit(i, row);
   }
+}
+
+// Writes row and target of each arc of some rows, whose targets are given, as one sort key.
+__global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {
+  each_arc(low, high, offsets,
+           [&](i64 i, i64 row) { keys[i] = (u64)(row - low) << 32 | targets[i]; });
+}
+
+// The same of the labels of both ends; null: vertices are their own. An arc whose ends have the same
+// label, or one has none (EMPTY), sorts last and is counted in `loops`.
+__global__ void label_keys(i64 low, i64 high, const i64* offsets, const u32* targets,
+                           const u32* labels, u64* keys, BuildCounts* counts) {
+  u64 left_out = 0;
+  each_arc(low, high, offsets, [&](i64 i, i64 row) {
+    const u32 a = labels ? labels[row] : (u32)row, b = labels ? labels[targets[i]] : targets[i];
+    const bool out = a == b || a == EMPTY || b == EMPTY;
+    keys[i] = out ? ~0ull : (u64)a << 32 | b;
+    left_out += out;
+  });
+  add_to(&counts->loops, left_out);
 }
 
 // Adds the arcs of a row to its degree, in two parts: at its first key, before which so many arcs are

@@ -544,6 +544,48 @@ class Builder:
         found = self._read(counts)
         return None if found["bad"] else (Ends(u, v, w), bool(found["points"]))
 
+    def merged(self, graph: DeviceGraph, labels: Any, n: int, *, sums: bool) -> DeviceGraph:
+        """Return the graph of vertices 0 … n - 1, of which each is all with its label.
+
+        `labels` are uint32 on the device, or None for the vertices themselves. Vertices without
+        label (2^32 - 1), arcs within a label or of weight 0, and loops are left out. Weights are
+        `sums`, or else of the graph's type, if it has any.
+        """
+        xp, offsets, low = self.xp, graph.offsets, 0
+        parts = [(xp.empty(0, np.uint64), xp.empty(0, np.uint64))]
+        while low < graph.n_vertices:
+            high, counts = self._range_end(offsets, low, self.range_arcs), self._counts()
+            begin, end = int(offsets[low]), int(offsets[high])
+            if end > begin:
+                keys, weights = xp.empty(end - begin, np.uint64), graph.weights
+                self._launch_of(
+                    len(keys), "label_keys", np.int64(low), np.int64(high), offsets,
+                    graph.targets[begin:end], labels, keys, counts,
+                )  # fmt: skip
+                if weights is not None:
+                    weights = self._integers("take_integers", (np.int64(0),), weights[begin:end])
+                arcs = len(keys) - int(self._read(counts)["loops"])
+                sorting = SortKeys(keys, weights, 0, arcs)
+                parts.append(self._merged(sorting, counts, summing=True))
+            low = high
+        keys, weights = parts[-1]
+        if len(parts) > 2:
+            keys, weights = (xp.concatenate(each) for each in zip(*parts, strict=True))
+            whole = SortKeys(keys, weights, 0, len(keys))
+            keys, weights = self._merged(whole, self._counts(), summing=True)
+        del parts
+        targets, out = xp.empty(len(keys), np.uint32), xp.empty(len(keys), np.uint64)
+        degrees, counts = xp.zeros(n, np.uint32), self._counts()
+        given = keys, weights, np.int64(0), targets, out, degrees, None, self.partials, counts
+        self._launch("keep_weighted", len(keys), *given)
+        found, offsets = self._read(counts), self._offsets(degrees, counts)
+        kept, heaviest = int(found["kept"]), found["heaviest"]
+        if sums or (graph.weights is not None and graph.weights.dtype == np.uint32):
+            out = self._narrowed(out, kept, heaviest)
+        else:
+            out = None if graph.weights is None else _kept(out, kept)
+        return DeviceGraph(offsets, _kept(targets, kept), out, None, graph.scale, check=False)
+
     def _merged(self, sorting: SortKeys, counts: Any, *, summing: bool) -> tuple[Any, Any]:
         """Return distinct keys in order, and their weights."""
         xp = self.xp

@@ -152,6 +152,44 @@ __global__ void BOUNDS weigh_communities(i64 n, i64 communities, const i64* offs
   }
 }
 
+// Adds, for each arc, whether both ends are in the same community.
+__global__ void BOUNDS count_together(i64 n, const i64* offsets, const u32* targets,
+                                      const u32* labels, u32* counts) {
+  visit_all_arcs(n, offsets, (const Unweighted*)0, [&](i64 arc, u32 v) {
+    if (arc >= 0) counts[arc] += labels[targets[arc]] == labels[v];
+  });
+}
+
+// Writes each vertex' largest count << 32 | ~target, of the smallest target; 0 without arcs. A warp
+// takes a row.
+__global__ void BOUNDS strongest_arcs(i64 n, const i64* offsets, const u32* targets,
+                                      const u32* counts, u64* strongest) {
+  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
+    u64 most = 0;
+    for (i64 j = offsets[v] + lane_index(); j < offsets[v + 1]; j += WARP)
+      most = max(most, (u64)counts[j] << 32 | (u32)~targets[j]);
+    most = warp_max(most);
+    if (lane_index() == 0) strongest[v] = most;
+  }
+}
+
+// Clears the counts of arcs below `least`, unless one end has chosen the other (EMPTY: none). Adds
+// arcs that are left with fewer than `all` to `undecided`.
+__global__ void BOUNDS drop_weak(i64 n, const i64* offsets, const u32* targets, const u32* chosen,
+                                 u32 least, u32 all, u32* counts, u64* undecided) {
+  u64 differing = 0;
+  visit_all_arcs(n, offsets, (const Unweighted*)0, [&](i64 arc, u32 v) {
+    if (arc < 0) return;
+    const u32 u = targets[arc], count = counts[arc];
+    if (count < least && chosen[v] != u && chosen[u] != v)
+      counts[arc] = 0;
+    else
+      differing += count < all;
+  });
+  differing = block_sum(differing);
+  if (threadIdx.x == 0 && differing) atomicAdd(undecided, differing);
+}
+
 // How a level's targets are kept, other than in 32 bits each.
 #define SORTED_ROWS 1    // Packed, PackedWeights16
 #define SHORT_OFFSETS 2  // PackedOffsets32

@@ -6,7 +6,7 @@ The counterpart of relabelling and splitting in `louvain_um.cpu.refine`, and of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -258,6 +258,33 @@ class Join:
 def start_after(level: GpuLevel) -> str:
     """Return the name of the communities that the next level starts in."""
     return f"start.{level.cycle}.{level.number + 1}"
+
+
+def agreed_counts(
+    device: Any,
+    graph: Any,
+    partitions: Sequence[NDArray[np.uint32]],
+    least: int,
+    choose: Callable[[NDArray[np.uint64], int], NDArray[np.uint32]],
+) -> tuple[Any, int]:
+    """Return in how many partitions the ends of each arc are together, 0 for arcs to drop.
+
+    The counts are uint32 on the device; with them, how many arcs that stay are not in all. `choose`
+    returns the arcs to keep below `least`, of each vertex' strongest one.
+    """
+    xp, n = device.xp, graph.n_vertices
+    rows = np.int64(n), graph.offsets, graph.targets
+    counts, undecided = xp.zeros(graph.n_arcs, np.uint32), xp.zeros(1, np.uint64)
+    strongest = xp.zeros(n, np.uint64)
+    if not graph.n_arcs:
+        return counts, 0
+    for labels in partitions:
+        device.launch("relabel", "count_together", "", n, *rows, xp.asarray(labels), counts)
+    device.launch("relabel", "strongest_arcs", "", 32 * n, *rows, counts, strongest)
+    chosen = xp.asarray(choose(device.get(strongest), least))
+    limits = np.uint32(least), np.uint32(len(partitions))
+    device.launch("relabel", "drop_weak", "", n, *rows, chosen, *limits, counts, undecided)
+    return counts, int(device.get(undecided)[0])
 
 
 def community_counts(device: Any, graph: Any, labels: Any, *, parts: bool) -> NDArray[np.int64]:
