@@ -221,7 +221,8 @@ def _fill(
 def _roots(blocks: NDArray[np.int64]) -> int:
     """Return how many root chunks small blocks share at most."""
     first, pages, _, advice = blocks.T
-    small = (pages < c.BLOCK_PAGES) & (advice & (c.DEVICE | c.PINNED) == 0)
+    # Also those placed on a device, which others see as a peer: they may leave and return.
+    small = (pages < c.BLOCK_PAGES) & (advice & (c.PINNED | c.PEER) != c.PINNED)
     low = -(-first // c.BIG_PAGES)
     big = np.maximum((first + pages) // c.BIG_PAGES - low, 0)
     # A further piece is split, or a further root chunk, only if no piece is free.

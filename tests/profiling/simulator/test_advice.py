@@ -6,7 +6,9 @@ from simulator_cases import BLOCK, KIB, PAGES, array, run, scan, touch
 
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.simulator import Access, HostTouches, Prefetch, Touches
+from louvain_um.profiling.simulator import Access, HostTouches, Launch, Prefetch, Touches
+from louvain_um.profiling.simulator.initial_state import _roots
+from louvain_um.profiling.simulator.layout import lay_out
 
 WRITTEN_BY_HOST = HostTouches(touches=Touches.runs(0, 0, PAGES, Access.WRITE))
 
@@ -149,6 +151,18 @@ def test_split_keeps_its_first_part_on_the_device():
 def test_device_arrays_that_do_not_fit_are_refused():
     with pytest.raises(MemoryBudgetError, match="data"):
         run(array(4), [], placements={"data": "device"}, capacity=3 * BLOCK)
+
+
+def test_small_device_arrays_that_the_host_takes_have_room_to_return():
+    items = [array(2 / PAGES, name=f"a{number}") for number in range(200)]
+    use = Touches.runs(range(200), 0, 2, Access.WRITE)
+    layout = lay_out(items, {"graph": "device"})
+    for placed in (layout, layout.seen_by(1, linked=True)):  # as its own GPU and another see it
+        assert _roots(placed.blocks) * PAGES >= 400
+    steps = [HostTouches(touches=use), Launch(touches=use)]
+    result = run(items, steps, placements={"graph": "device"})
+    assert result.bytes_to_host == 400 * 4096
+    assert result.bytes_to_device == 2 * 400 * 4096  # loaded, and brought again
 
 
 def test_the_array_s_own_placement_comes_before_its_group_s():

@@ -158,11 +158,7 @@ def programs(draw):
         length = [min(row[1], sizes[number] - row[0]) for row in rows]
         stream = Touches.runs(number, first, length, [row[2] for row in rows])
         steps.append(Launch(touches=stream) if kind == "launch" else HostTouches(touches=stream))
-    host = {s.touches.array[0] for s in steps if isinstance(s, HostTouches)}
-    placements = {
-        item.name: draw(st.sampled_from(ADVICE[:-1] if i in host else ADVICE))
-        for i, item in enumerate(items)
-    }
+    placements = {item.name: draw(st.sampled_from(ADVICE)) for item in items}
     on_device = sum(-(-item.pages // PAGES) for item in items if placements[item.name] == "device")
     room = (on_device + draw(st.integers(1, 6))) * BLOCK
     driver = Driver(eviction=draw(st.sampled_from(EVICTIONS)), hold=draw(st.sampled_from(
