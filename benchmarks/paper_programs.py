@@ -290,7 +290,7 @@ def in_pairs(bench: Bench, rows: list[Row], pairs: int, until: float) -> None:
                 each["program"], each["policy"], each["oversubscription"]
             )
         gains.append(took[row["policy"]] / took["auto"])
-    auto["beside"] = {"policy": row["policy"], "gains": gains}
+    auto["paired"] = {"policy": row["policy"], "gains": gains}
     print(f"{auto['program']} {row['policy']} / auto: {statistics.median(gains):.4f}", flush=True)
 
 
@@ -349,8 +349,8 @@ def judged(record: Row) -> Row:
             "same_placements": best and best["placements"] == row["placements"],
             "gain_over_base": base and base["seconds"] / row["seconds"],
         }  # fmt: skip
-        if best and "beside" in row and point["same_placements"]:
-            point |= by_pairs(row["beside"]["gains"])
+        if best and "paired" in row and point["same_placements"]:
+            point |= by_pairs(row["paired"]["gains"])
         elif best and len(best["rounds"]) == len(row["rounds"]):
             quotients = np.divide(best["rounds"], row["rounds"]).tolist()
             point |= {"gain_in_turns": statistics.median(quotients)}

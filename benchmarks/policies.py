@@ -10,8 +10,8 @@ runs: `seconds` is their median, `seconds_best` the shortest. `--measure` select
 runs: `events` records the driver's events, for bytes and faults. Managed memory stays below the
 free device memory: nothing here makes the driver evict.
 
-`--replay`, which needs no GPU, tells how close the simulator comes to the record: seconds, managed
-bytes migrated and fault groups. The CPU engine's run of each graph is recorded, and replayed under
+`--replay`, which needs no GPU, compares the simulator with the record: seconds, managed bytes
+migrated and fault groups. The CPU engine's run of each graph is recorded, and replayed under
 every policy with the budget of the measured run. With a budget, a run moves vertex blocks itself,
 and the driver never has to evict; this is what is replayed (`eviction="program"`): the same plan,
 arenas and block management. Copies that the program makes before its first kernel are excluded.

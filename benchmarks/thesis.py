@@ -243,7 +243,7 @@ def in_core(part: str, graphs: list[str], scale: float, repeat: int) -> Iterator
             yield row
 
 
-def beside(record: dict[str, Any]) -> dict[str, Any]:
+def with_published(record: dict[str, Any]) -> dict[str, Any]:
     """Return the record with what the thesis published, and the mean gain of each policy.
 
     Means are of the graphs that the program ran on.
@@ -283,7 +283,7 @@ def main() -> None:
             for row in in_core(part, asked.graphs, asked.scale or SCALE, asked.repeat):
                 others = [each for each in record.get(part, []) if each["graph"] != row["graph"]]
                 record[part] = [*others, row]
-                save("thesis", beside(record), asked.output, device="cuda")
+                save("thesis", with_published(record), asked.output, device="cuda")
         return
     record = {"machine": machine(), "evidence": "modelled", "about": list(ABOUT)}
     record |= {"study": study(asked.scale or SCALE), "large": large(asked.large_scale)}

@@ -298,7 +298,7 @@ def _run(
     graph = graph_there(graph, options)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
-    lent = graph.as_graph() if hasattr(type(graph), "device_index") else None
+    on_device = graph.as_graph() if hasattr(type(graph), "device_index") else None
     with unchanged(graph):
         with rows_made_for(graph, options):
             graph, names = graph_on(chosen.kind, graph, options.objective)
@@ -326,7 +326,7 @@ def _run(
     with device_errors(chosen, lambda: getattr(engine, "plan", None)), chosen.current():
         refuse_high_degrees(graph)
         found = search(on_gpu, options)
-        found = found if lent is None else replace(found, graph=lent)
+        found = found if on_device is None else replace(found, graph=on_device)
         return found if names is None else replace(found, vertex_names=names)
 
 

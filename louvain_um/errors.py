@@ -142,7 +142,7 @@ KINDS: Final = {
     r"Mapping\[.*": check_table,
     r"Sequence\[(Phase \| )?str\]": check_texts,
 }
-"""Annotation of a parameter, None apart → what looks at its values."""
+"""Annotation of a parameter, without None → what looks at its values."""
 
 
 def kind_checks(of: Signature) -> dict[str, Callable[[str, Any], None]]:

@@ -15,7 +15,7 @@ import pytest
 from tests.paths import ROOT
 
 DEVICES: Final = "LOUVAIN_UM_TEST_DEVICES"
-"""Tells processes of a run how many devices there are."""
+"""Reports to processes of a run how many devices there are."""
 
 MAX_WORKERS: Final = 8
 """Each worker imports and compiles for itself; more of them gain little."""
@@ -75,7 +75,7 @@ def selects_all(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Let tests of commands come last, beside those of profiling.
+    """Let tests of commands come last, with those of profiling.
 
     Both simulate, and a process that begins with either compiles the simulator for the other.
     """

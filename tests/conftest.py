@@ -32,7 +32,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """Folder of real graphs beside the repository; a test that needs it is skipped without."""
+    """Folder of real graphs next to the repository; a test that needs it is skipped without."""
     if not SHARED_DATA.is_dir():
         pytest.skip("the folder of real graphs is not here")
     return SHARED_DATA.resolve()

@@ -1,6 +1,6 @@
 """The rule of the algorithm once more, slowly: plain Python, one thread, no arrays.
 
-Written to be read beside DESIGN and `louvain_um/core/rules.py`; engines must return its labels bit
+Written to be read next to DESIGN and `louvain_um/core/rules.py`; engines must return its labels bit
 for bit. Weights and totals are integers; an arc of weight 0 is no arc. Scores are doubles, each
 operation rounded on its own, which is what Python's floats do.
 """

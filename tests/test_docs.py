@@ -246,7 +246,7 @@ def test_charts_of_results_show_every_point_and_the_front(monkeypatch):
     assert titles == [
         "ours fast: 0.1, 0.5000", "ours best: 2, 0.9000", "other : 10, 0.7000", "other : 1, 0.4000",
     ]  # fmt: skip
-    # Two of the first panel's points are ahead: a step up between them.
+    # Two of the first panel's points are on the front: a step up between them.
     front = next(each for each in drawn.iter("polyline") if "stroke-dasharray" in each.attrib)
     assert len(front.attrib["points"].split()) == 3
     words = {each.text for each in drawn.iter("text")}

@@ -238,8 +238,8 @@ def panel(
     parts += [text(LEFT + wide / 2, HEIGHT - 6, titles[0], "middle"), text(4, TOP - 8, titles[1])]
     best = sorted((x, -y) for x, y, _ in points)
     best = [p for i, p in enumerate(best) if all(p[1] < other[1] for other in best[:i])]
-    ahead = [place(x, -y) for x, y in best]
-    corners = [step for a, b in pairwise(ahead) for step in (a, (b[0], a[1]))] + ahead[-1:]
+    front = [place(x, -y) for x, y in best]
+    corners = [step for a, b in pairwise(front) for step in (a, (b[0], a[1]))] + front[-1:]
     parts.append(path(corners, 'stroke="currentColor" opacity="0.3" stroke-dasharray="4 3"'))
     taken: list[tuple[float, float, float]] = []  # by words: both ends, and height
     for name, along in series.items():

@@ -105,7 +105,7 @@ def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Fut
 
 
 def aside(function: Callable[[Item], Result], item: Item) -> Future[Result]:
-    """Return what will hold ``function(item)``, computed beside what follows."""
+    """Return what will hold ``function(item)``, computed while other work continues."""
     return _submit(default_threads(), function, item)
 
 

@@ -4,7 +4,8 @@ Rows are a tuple (begins, ends, targets, weights, width, words, tree, link, step
 ``ends[v] - begins[v]`` arcs. A piece is up to `width` of them at consecutive places, from
 ``begins[v]`` on. Pieces are in blocks of `words` places; from place `link` of a block on are the
 numbers of the blocks that follow: the next one of a chain, or both children in a tree, where block
-k, from 1, hangs from block k // 2. Where arcs of a block lie `step` places apart, each is a piece.
+k, from 1, hangs from block k // 2. Where arcs of a block are `step` places from each other, each is
+a piece.
 Contiguous rows are a single piece; they have None for all these, for which Numba compiles loops
 that end after one piece.
 """

@@ -193,8 +193,8 @@ class DynamicGraph:
             device = device_of(graph, device)
             chosen = store_class(store, device)
         placed = {"share": share} if device.startswith("cuda") else {}
-        lends = placed and whole and scale in (None, graph.scale)
-        held = rows_there(graph) if lends else graph
+        shared = placed and whole and scale in (None, graph.scale)
+        held = rows_there(graph) if shared else graph
         weights = weights_at(held, weighted, scale)
         self.scale = float(scale if scale is not None else graph.scale)
         refuse_scale(self.scale)

@@ -115,10 +115,7 @@ class LiveStream:
     def _restore(self, left: Mapping[str, NDArray[Any]]) -> None:
         """Go on from a state."""
         try:
-            entries = parse(left["place"].tobytes())
-            if "stretches" in entries:  # the name of `runs` in older files
-                entries["runs"] = entries.pop("stretches")
-            place: Place = build(Place, entries, "place")
+            place: Place = build(Place, parse(left["place"].tobytes()), "place")
             held = None if "u" not in left else _edges(left)
             if place.inside > (0 if held is None else len(held)):
                 raise ValueError("fewer edges than the window holds")

@@ -46,7 +46,7 @@ GZIP_WINDOW = 31
 GZIP_MAGIC = b"\x1f\x8b"
 
 BGZF = re.compile(rb"\x1f\x8b\x08\x04.{6}\x06\x00BC\x02\x00(..)", re.DOTALL)
-"""How a gzip stream begins that tells its size; `bgzip` writes many, each of 64 KiB at most."""
+"""How a gzip stream begins that states its size; `bgzip` writes many, each of 64 KiB at most."""
 
 BGZF_GROUP, BGZF_GROUPS = 16, 32
 """Such streams that a thread decompresses at a time, and how often that is done side by side."""

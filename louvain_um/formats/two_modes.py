@@ -44,7 +44,7 @@ BIPARTITE = "bipartite=True"
 
 
 def kind_of(title: str) -> str:
-    """Return the kind of vertex that a column's name tells, or an empty string."""
+    """Return the kind of vertex that a column's name says, or an empty string."""
     word = plain(title).rpartition("_")[2]
     for noun in (word, word.removesuffix("s")):
         if noun in PEOPLE:

@@ -2,7 +2,7 @@
 
 The time of an arc differs tenfold between kinds of graph, mostly by how often levels visit it, how
 fast levels shrink and how many cycles follow. Degrees, and samples of the surroundings of vertices,
-tell such graphs apart. The time in core is interpolated between measured graphs by kernel ridge
+distinguish such graphs. The time in core is interpolated between measured graphs by kernel ridge
 regression: each has a weight, and counts more the more similar it is. `benchmarks/predictions.py`
 measures graphs, fits the weights, and judges them on kinds that were left out; `machine/h200.toml`
 holds them.
@@ -283,7 +283,7 @@ def corrected(
 
 
 def features(structure: LocalStructure, vertices: int, arcs: int, skew: float) -> tuple[float, ...]:
-    """Return three logarithms that tell graphs apart: of degree, squares and meetings of walks.
+    """Return three logarithms that distinguish graphs: of degree, squares and meetings of walks.
 
     `vertices` are those with arcs; `skew` is the sum of their squared degrees, divided by `arcs`.
     """

@@ -21,7 +21,7 @@ THREADS = st.sampled_from([1, 3])
 
 @dataclass
 class Gapped:
-    """A store of rows that lie apart, in any order."""
+    """A store of separate rows, in any order."""
 
     graph: Graph
 

@@ -33,7 +33,7 @@ ENVIRONMENT = {
 
 
 def launcher():
-    """Return the program that starts ranks; skip where none is beside Python or on the path."""
+    """Return the program that starts ranks; skip where none is next to Python or on the path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # MPICH's second launcher is for one machine, and opens no port.
     programs = (shutil.which(name, path=path) for name in ("mpiexec.gforker", "mpiexec"))

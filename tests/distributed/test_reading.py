@@ -66,7 +66,7 @@ def test_rows_are_those_of_from_edges(edges, ranks, duplicates):
 
     blocks = run_threads(task, ranks)
     if w is not None and len(u) == 0:
-        return  # nothing tells that these edges would have weights
+        return  # nothing says that these edges would have weights
     one = Graph.from_edges(u, v, w, n_vertices=n, duplicates=duplicates)
     assert_same(joined(blocks), one)
     underflows = tuple(note for note in one.notes if isinstance(note, Underflow))

@@ -252,18 +252,18 @@ def test_an_interrupted_batch_is_applied_whole(monkeypatch, request, named, numb
 @pytest.mark.parametrize("store", STORES)
 def test_vertices_beyond_the_hosts_memory_are_refused(store, monkeypatch):
     monkeypatch.setattr(headroom, "host_memory", lambda: 1 << 30)
-    told = "needs 34,000,000,000 bytes of host memory, 1,073,741,824 are free; check the number"
-    with pytest.raises(HostMemoryError, match=told):
+    message = "needs 34,000,000,000 bytes of host memory, 1,073,741,824 are free; check the number"
+    with pytest.raises(HostMemoryError, match=message):
         DynamicGraph(10**9, store=store)
     graph = DynamicGraph(3, store=store)
     graph.apply(insert=([0], [1]))
     digest = graph.digest()
-    with pytest.raises(HostMemoryError, match=told):
+    with pytest.raises(HostMemoryError, match=message):
         graph.add_vertices(10**9)
     assert (graph.n_vertices, graph.digest()) == (3, digest)
 
 
-def test_a_budget_is_told_whole():
+def test_a_budget_is_reported_whole():
     with pytest.raises(MemoryBudgetError, match="the 1000 bytes it may use") as error:
         DynamicGraph(Graph.from_edges([0], [1], n_vertices=100), device_budget=1000)
     assert ("vertices", 1700) in error.value.largest

@@ -1,4 +1,4 @@
-"""What a changing graph tells of itself."""
+"""What a changing graph reports of itself."""
 
 import networkx as nx
 import numpy as np

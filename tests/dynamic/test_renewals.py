@@ -64,7 +64,7 @@ def test_communities_that_grow_together_are_joined_by_a_renewal(seed):
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_a_renewal_goes_on_although_no_vertex_is_freed(method):
-    """Loops kept the ends of edges apart. What turns of them counts at no vertex."""
+    """Loops kept the ends of edges separate. Their turnover counts at no vertex."""
     graph = lu.DynamicGraph(4, weighted=True)
     graph.apply(insert=([0, 2, 0, 1, 2, 3], [1, 3, 0, 1, 2, 3], [1, 1, 5, 5, 5, 5]))
     tracker = lu.Tracker(graph, audit=None, method=method)

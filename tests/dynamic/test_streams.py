@@ -187,7 +187,7 @@ def test_real_weights_of_any_size_fit(tmp_path, weight):
     assert found == pytest.approx([weight, 2 * weight], rel=1e-3)
 
 
-def test_real_weights_too_far_apart_for_one_graph_are_refused(tmp_path):
+def test_real_weights_too_different_for_one_graph_are_refused(tmp_path):
     stream = EdgeStream(read(tmp_path / "a.txt", "1 2 1 1e-9\n2 3 2 1e13\n"))
     with pytest.raises(GraphError, match=r"from 1e-09 to 1e\+13 .*; leave out edges of 0.0039 and"):
         stream.graph()

@@ -61,7 +61,7 @@ def test_the_limit_itself(tmp_path):
         lu.read_graph(path)
 
 
-def test_large_integers_beside_real_numbers_are_real(tmp_path):
+def test_large_integers_among_real_numbers_are_real(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text(f"0 1 0.5\n1 2 {2**53 + 1}\n")
     with pytest.warns(lu.GraphWarning, match="1 of 2 positive weights"):

@@ -45,7 +45,7 @@ def test_nothing_behind_the_head_is_read(tmp_path):
     assert (size.vertices, size.arcs, size.weighted) == (5, 8, False)
 
 
-def test_what_only_reading_tells_is_none(tmp_path):
+def test_what_only_reading_shows_is_none(tmp_path):
     assert size_from_header("-") is None
     (tmp_path / "a.csv").write_text("0,1\n")
     assert size_from_header(tmp_path / "a.csv") is None

@@ -177,25 +177,25 @@ def emulated_calls(monkeypatch, emulated):
         yield
 
 
-def told(result):
+def plain(result):
     """Return what a call found, without how it was found."""
     if isinstance(result, lu.Communities):
         return result.labels.tolist(), result.modularity, result.value
     if isinstance(result, np.ndarray):
         return result.tolist()
     if isinstance(result, tuple | list):
-        return [told(each) for each in result]
+        return [plain(each) for each in result]
     if hasattr(result, "__dataclass_fields__"):
-        return {name: told(getattr(result, name)) for name in result.__dataclass_fields__}
+        return {name: plain(getattr(result, name)) for name in result.__dataclass_fields__}
     return result
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_copy_no_rows_to_the_host(fetched, name, tmp_path):
     graph = PATH if "bipartite" in name else GRAPH
-    made = told(CALLS[name](DeviceGraph.from_host(graph), tmp_path, device="cuda"))
+    made = plain(CALLS[name](DeviceGraph.from_host(graph), tmp_path, device="cuda"))
     assert (fetched != []) == (name in COPIED)
-    assert str(made) == str(told(CALLS[name](graph, tmp_path, device="cpu")))
+    assert str(made) == str(plain(CALLS[name](graph, tmp_path, device="cpu")))
 
 
 def test_every_public_name_is_called():

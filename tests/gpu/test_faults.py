@@ -75,11 +75,11 @@ def test_ctrl_c_ends_a_run_at_once(gpu):
         assert process.stdout.readline() == "going\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=20)
+        _, printed = process.communicate(timeout=20)
     finally:
         process.kill()
     assert process.returncode == -signal.SIGINT
-    assert told.rstrip().endswith("KeyboardInterrupt")
+    assert printed.rstrip().endswith("KeyboardInterrupt")
     graph = lfr(1 << 13, max_degree=400, seed=5).graph
     want = lu.louvain(graph, device="cpu").labels
     np.testing.assert_array_equal(lu.louvain(graph, device="cuda").labels, want)
@@ -105,13 +105,13 @@ except LouvainUmError as error:
 """
 
 
-def test_a_device_lost_in_the_middle_is_told_in_a_line(gpu):
+def test_a_device_lost_in_the_middle_is_reported_in_a_line(gpu):
     process = child(LOST)
     try:
-        told, _ = process.communicate(timeout=120)
+        printed, _ = process.communicate(timeout=120)
     finally:
         process.kill()
-    # Freeing what the run had fails as well, and may be what is told.
-    assert told.startswith(("DeviceUnavailableError ", "CudaError "))
-    assert told.count("\n") == 1
-    assert "cpu" in told.lower()
+    # Freeing what the run had fails as well, and may be what is printed.
+    assert printed.startswith(("DeviceUnavailableError ", "CudaError "))
+    assert printed.count("\n") == 1
+    assert "cpu" in printed.lower()

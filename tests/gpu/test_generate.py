@@ -53,7 +53,7 @@ def test_a_graph_on_the_device_is_sampled_as_on_the_host(gpu):
     assert survey(there) == graph_stats(there.to_host())
 
 
-def test_rows_are_sorted_in_stretches(gpu, monkeypatch):
+def test_rows_are_sorted_in_parts(gpu, monkeypatch):
     monkeypatch.setattr(generate, "ARCS", 500)
     monkeypatch.setattr(generate, "EDGES", 300)
     made = generate.rmat(9, seed=8).graph

@@ -99,7 +99,7 @@ def test_a_level_that_keeps_nearly_all_arcs_has_its_place(monkeypatch, watch):
         pages, of_input = next(found for found in watch.begun if found[0])
         here = sum(device for device, _ in pages.values())
         there = sum(host for _, host in pages.values())
-        # All of it, or else the device is full of it: what it works with apart.
+        # All of it, or else the device is full of it, without what it works with.
         assert there == 0 or (of_input == 0 and here > 0)
         if budget in ("90%", "70%"):
             assert there == 0

@@ -71,7 +71,7 @@ def test_memory_is_freed_where_a_device_has_too_little(monkeypatch, emulated):
 
     monkeypatch.setattr(share.RunMemory, "empty", empty)
     with (
-        emulated_devices(monkeypatch, emulated, 2),  # tells of memory that is left
+        emulated_devices(monkeypatch, emulated, 2),  # reports memory that is left
         DevicesEngine(Options(), ignore, [0, 1]) as engine,
         pytest.raises(MemoryBudgetError),
     ):

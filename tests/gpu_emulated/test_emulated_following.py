@@ -44,14 +44,14 @@ class HostRuns:
 
 
 class Libraried:
-    """NumPy under another name, so that what is asked of a device's library is told apart."""
+    """NumPy under another name, so that what is asked of a device's library is recognised."""
 
     def __getattr__(self, name):
         return getattr(np, name)
 
 
 class ApartRuns(HostRuns):
-    """Runs whose own memory, which is declared apart, is not counted."""
+    """Runs whose own memory, which is declared separately, is not counted."""
 
     def detect(self, *args):
         peak, found = DeviceArray.peak, super().detect(*args)

@@ -25,7 +25,7 @@ def ends_of(n):
 
 
 @pytest.mark.parametrize("run_length", [1, 2, 3, 31, 32, 33, 61, 64, 1024])
-def test_warps_write_targets_of_24_bits_beside_each_other(emulated, run_length):
+def test_warps_write_targets_of_24_bits_next_to_each_other(emulated, run_length):
     random = np.random.default_rng(SEED)
     given = random.integers(0, MOST_VERTICES, 3001, dtype=np.uint32)
     bytes_of = given.view(np.uint8).reshape(-1, 4)[:, :3].ravel()

@@ -56,7 +56,7 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
     assert there.launched.count("number_labels") >= len(few) - sum(few) > 0
 
 
-def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, detected):
+def test_a_level_that_is_made_from_the_input_is_not_launched_early(monkeypatch, detected):
     graph = rmat(12, edge_factor=4, seed=3).graph
     small = set_limits(monkeypatch, small=1 << 10)
     monkeypatch.setattr(shape.Shape, "reaggregates", True)

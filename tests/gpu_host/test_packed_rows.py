@@ -137,7 +137,7 @@ def test_neighbours_along_a_ring_take_a_byte_each():
         (30_000_000, 90_000_000, "bytes: offsets 4 instead of 8, no degrees"),
     ],
 )
-def test_a_plan_tells_what_takes_fewer_bytes(vertices, arcs, reported):
+def test_a_plan_reports_what_takes_fewer_bytes(vertices, arcs, reported):
     plan = lu.plan(n_vertices=vertices, n_arcs=arcs, machine="h200", device_budget="30%")
     assert [reported in note for note in plan.notes if "fewer bytes" in note] == [True]
 

@@ -36,9 +36,9 @@ def test_an_arena_is_as_large_as_its_fullest_stage():
 
 def test_in_core_takes_what_the_groups_take_and_a_little_for_alignment():
     peak = sum(peak_bytes(arrays()).values())
-    alone, apart = device_bytes_in_core(arrays()), device_bytes_in_core(arrays(), separate=True)
+    alone, separate = device_bytes_in_core(arrays()), device_bytes_in_core(arrays(), separate=True)
     assert peak <= alone <= peak + ALIGNED * len(arrays())
-    assert alone <= apart <= alone + 4096
+    assert alone <= separate <= alone + 4096
 
 
 def test_what_the_host_holds_costs_no_device_bytes_but_control_stays():

@@ -131,7 +131,7 @@ def test_identical_partitions_need_no_measures(monkeypatch):
     assert (found.nmi, found.ari, found.ami, found.identical) == (1, 1, 1, True)
 
 
-def test_ids_that_are_one_apart_are_reported_at_the_callers_line():
+def test_ids_that_differ_by_one_are_reported_at_the_callers_line():
     ids, of = np.arange(4), np.array([0, 0, 1, 1])
     zero, one = (Labels(vertices=ids + base, communities=of) for base in (0, 1))
     for call in (lambda: compare(zero, one), lambda: compare(one, zero)):

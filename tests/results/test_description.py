@@ -130,7 +130,7 @@ def test_terms_of_texts(found):
     assert {each.value for each in described.findings} == set(" ".join(words).split())
 
 
-def test_nothing_sets_random_attributes_apart(found):
+def test_nothing_distinguishes_random_attributes(found):
     random = np.random.default_rng(5)
     columns = {"a": random.integers(0, 3, 200).astype(str), "b": random.random(200)}
     assert found.describe(table(found, **columns)).findings == ()

@@ -14,7 +14,7 @@ from louvain_um.errors import GraphError, OptionError
 
 
 class Attributes:
-    """Attributes of edges and vertices, which are numbers; those of edges lie beside their targets.
+    """Attributes of edges and vertices, which are numbers; those of edges are stored with targets.
 
     What is new has 0. Semantic edges (``pages:edges=semantic``) have `type`, `timestamp1` and
     `timestamp2`, uint32, from the beginning; ``layout=soa`` and ``layout=aos`` keep them in blocks.

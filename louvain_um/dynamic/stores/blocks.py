@@ -130,7 +130,7 @@ class Blocks:
 
     @staticmethod
     def word_bytes(item: int, entry: int) -> int:
-        """Return the bytes held for a word of blocks: weights of 64 bits are beside them."""
+        """Return the bytes held for a word of blocks: weights of 64 bits are stored in addition."""
         return 4 if entry > 1 and item < 12 else item
 
     @classmethod

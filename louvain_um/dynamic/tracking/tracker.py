@@ -167,7 +167,7 @@ class Tracker:
         Raises
         ------
         LouvainUmError
-            The file exists or cannot be written, or the graph is ahead of the tracker.
+            The file exists or cannot be written, or the tracker lacks batches of the graph.
         """
         with self.graph.unchanged():
             if self.graph.epoch != self.epoch:

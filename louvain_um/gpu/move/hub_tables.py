@@ -69,7 +69,7 @@ def hub_table_sizes(
     block_max = BLOCK_MAX[sum_bytes]
     if max_degree <= block_max:
         return HubSizes(0, 0)
-    # Others find room beside the largest hub, so that batches are few, unless memory is scarce.
+    # Others fit in addition to the largest hub, so that batches are few, unless memory is scarce.
     needed = 2 << (max_degree - 1).bit_length()
     if low_scratch:
         needed = slots_of_hub(max_degree, block_max)

@@ -237,7 +237,7 @@ long by themselves, the others together.
 """
 
 ALONE: Final = ("aggregate_small", "sum_arcs")
-"""Kernels that take long to compile and have others beside them."""
+"""Kernels that take long to compile, of sources that have others."""
 
 
 SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

@@ -378,7 +378,7 @@ def _largest(analysis: SessionAnalysis, kind: Kind = Kind.HTOD) -> str:
 
 
 def _paged(analysis: SessionAnalysis, traffic: _Traffic, moving: _Moving) -> Verdict:
-    """Blame migration: bytes moved once, on demand or ahead of use."""
+    """Blame migration: bytes moved once, on demand or before use."""
     requested = analysis.total(Kind.HTOD, "bytes", Cause.USER)
     most, part = traffic.groups[0]
     by_fault = requested < traffic.bytes_in / 2
@@ -496,13 +496,13 @@ def _moving(analysis: SessionAnalysis, traffic: _Traffic) -> _Moving:
         return _Moving(sum(terms.get(name, 0.0) for name in PAGING), whole, "costs modelled")
     run, events = _run(analysis), analysis.events
     moved = np.isin(events["kind"], (Kind.HTOD, Kind.DTOH, Kind.DTOD))
-    apart = moved & (events["cause"] == Cause.USER)
-    apart |= events.where(Kind.DTOH, Cause.COHERENCE)  # the host took them back
+    separate = moved & (events["cause"] == Cause.USER)
+    separate |= events.where(Kind.DTOH, Cause.COHERENCE)  # the host took them back
     if whole == run:
-        apart[:] = False
+        separate[:] = False
     faults, waited, others = (
         int(events["duration"][rows].sum()) / 1e9
-        for rows in (events.where(Kind.GPU_FAULT_GROUP), moved & ~apart, apart)
+        for rows in (events.where(Kind.GPU_FAULT_GROUP), moved & ~separate, separate)
     )
     if faults or waited or others:
         how = "migration time measured where copies and faults have durations"

@@ -110,7 +110,7 @@ def test_compare_overlapping(run, tmp_path):
 
 
 @pytest.mark.parametrize("flip", [False, True])
-def test_compare_notices_ids_that_are_one_apart(run, tmp_path, flip):
+def test_compare_notices_ids_that_differ_by_one(run, tmp_path, flip):
     zero, one = tmp_path / "zero.csv", tmp_path / "one.csv"
     zero.write_text("".join(f"{v},{v // 4}\n" for v in range(12)))
     one.write_text("".join(f"{v + 1},{v // 4}\n" for v in range(12)))

@@ -51,7 +51,7 @@ def test_memory_options_ignored_on_the_cpu_are_noted(run, two_triangles, tmp_pat
 
 
 def test_disconnected_communities_are_noted(run, two_triangles, tmp_path):
-    separate, fixed = tmp_path / "apart.csv", tmp_path / "fixed.txt"
+    separate, fixed = tmp_path / "separate.csv", tmp_path / "fixed.txt"
     separate.write_text("vertex,community\nann,0\nbob,0\ncid,1\ndan,1\neve,0\nfay,0\n")
     fixed.write_text("ann\nbob\ncid\ndan\neve\nfay\n")
     asked = ("detect", two_triangles, "--initial", separate, "--fixed", fixed)

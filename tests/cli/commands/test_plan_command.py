@@ -133,7 +133,7 @@ def test_other_files_are_read_whole_with_a_note(run, two_triangles):
     assert piped["vertices"] == 3
 
 
-def test_reading_all_tells_the_kind(run, shared_data):
+def test_reading_all_finds_the_kind(run, shared_data):
     path = shared_data / "delaunay_n15.graph"
     assert run("plan", path, "--json").json["kind"] == "unknown"
     assert run("plan", path, "--read", "--json").json["kind"] == "mesh"

@@ -61,7 +61,7 @@ def test_commands_share_the_names_of_options(run, source, tmp_path):
     ("device", "gpu", "eviction"),
     [("cuda", "h200", "program"), ("cuda", None, "driver"), ("cpu", "h200", "driver")],
 )
-def test_eviction_by_the_program_is_the_default_beside_measured_runs(
+def test_eviction_by_the_program_is_the_default_next_to_measured_runs(
     monkeypatch, device, gpu, eviction
 ):
     from louvain_um.cli.commands.sweep import machines_for

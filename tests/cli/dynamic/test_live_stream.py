@@ -125,7 +125,7 @@ def test_a_stream_that_is_stopped_goes_on(whole, tmp_path, number):
 
 
 @pytest.mark.system
-def test_a_stop_tells_that_lines_waited(tmp_path):
+def test_a_stop_reports_that_lines_waited(tmp_path):
     piped = Piped(tmp_path / "out", "--every", "20")
     piped.send(edge_lines(20_000))
     piped.wait_for(3)
@@ -326,20 +326,6 @@ def test_a_place_that_says_something_else_is_refused(tmp_path, name, value):
     result = run("".join(LINES), folder, "--every", "5m")
     assert result.exit_code == 1
     assert "is damaged; pass --force" in result.output
-
-
-@pytest.mark.usefixtures("pageless")
-def test_a_place_of_older_files_is_gone_on_from(tmp_path):
-    folder = tmp_path / "out"
-    assert run("".join(LINES[:120]), folder, *OPTIONS, "-q").exit_code == 0
-    (path,) = folder.glob("place-*.npz")
-    arrays = dict(np.load(path))
-    place = json.loads(arrays["place"].tobytes())
-    place["stretches"] = place.pop("runs")
-    arrays["place"] = np.frombuffer(json.dumps(place).encode(), np.uint8)
-    np.savez(path, **arrays)
-    result = run("".join(LINES), folder, *OPTIONS, "-q")
-    assert result.exit_code == 0, result.output
 
 
 def test_names_that_mean_nothing_elsewhere_are_names(tmp_path):

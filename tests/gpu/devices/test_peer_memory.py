@@ -46,8 +46,8 @@ def test_other_algorithms_find_the_same(neighbours, name):
     run = getattr(lu, name)
     one = run(*arguments, device="cuda:0")
     # All that may leave the device lies on the neighbour.
-    beside = Policy(name="beside", placements=dict.fromkeys(GROUPS, Placement("peer")))
-    found = run(*arguments, device="cuda:0", memory=beside, peer_memory="cuda:1")
+    on_peer = Policy(name="on_peer", placements=dict.fromkeys(GROUPS, Placement("peer")))
+    found = run(*arguments, device="cuda:0", memory=on_peer, peer_memory="cuda:1")
     for ours, theirs in zip(np.atleast_1d(found), np.atleast_1d(one), strict=True):
         assert np.array_equal(ours, theirs)
 

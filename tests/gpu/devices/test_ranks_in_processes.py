@@ -73,8 +73,8 @@ def test_nccl_on_one_gpu_is_refused(one_gpu):
 
 
 def test_a_rank_that_goes_away_ends_the_others(two_gpus):
-    told = run_processes(until_alone, 2, patience=120)
-    assert "did not answer for 5 s" in told[0] or "NCCL failed" in told[0]
+    messages = run_processes(until_alone, 2, patience=120)
+    assert "did not answer for 5 s" in messages[0] or "NCCL failed" in messages[0]
 
 
 def until_alone(ranks):

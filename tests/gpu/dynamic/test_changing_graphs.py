@@ -162,15 +162,15 @@ def test_a_batch_past_the_budget_changes_nothing(place, store):
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_is_what_the_host_refuses(place, case):
     batch, _ = REFUSED[case]
-    weighted, told = case != "decrease without", []
+    weighted, reported = case != "decrease without", []
     for g in (DynamicGraph(6, weighted=weighted), place.graph(6, weighted=weighted)):
         g.apply(insert=([0, 1, 2, 4], [1, 2, 0, 4]))
         before = g.digest()
         with pytest.raises(LouvainUmError) as error:
             g.apply(**batch)
         assert (g.digest(), g.epoch) == (before, 1)
-        told.append(str(error.value))
-    assert told[0] == told[1]
+        reported.append(str(error.value))
+    assert reported[0] == reported[1]
 
 
 def test_columns_of_any_type_and_removed_vertices(place):
@@ -351,7 +351,7 @@ def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(gpu, store, 
     assert there.memory.host_bytes == 0
 
 
-def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line(gpu):
+def test_a_batch_for_which_the_device_lacks_memory_is_reported_in_a_line(gpu):
     import cupy
 
     g = DynamicGraph(1000, device="cuda")
@@ -362,11 +362,11 @@ def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line(gpu):
     pool.free_all_blocks()
     pool.set_limit(size=pool.total_bytes() + (1 << 20))
     try:
-        with pytest.raises(MemoryBudgetError, match="split the batch") as told:
+        with pytest.raises(MemoryBudgetError, match="split the batch") as reported:
             g.apply(insert=(u, v))
     finally:
         pool.set_limit(size=limit)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
     assert (g.digest(), g.epoch) == (before, 1)
     g.check()
     assert int(g.apply(insert=(u, v)).inserted.sum()) > 100_000
@@ -450,7 +450,7 @@ def test_kernels_of_ones_own_allocate_and_free(gpu, variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_pieces_are_apart_and_memory_runs_out(gpu, variant):
+def test_pieces_are_separate_and_memory_runs_out(gpu, variant):
     import cupy
 
     heap = Ouroboros(1 << 20, variant)

@@ -61,8 +61,8 @@ def run(free):
     made = []
 
     def allocator(*layout):
-        beside = any(each.placement.kind == "peer" for each in layout)
-        made.append(RunMemory(layout, 0, peer=neighbour() if beside else None))
+        on_peer = any(each.placement.kind == "peer" for each in layout)
+        made.append(RunMemory(layout, 0, peer=neighbour() if on_peer else None))
         return made[-1]
 
     yield allocator
@@ -141,7 +141,7 @@ GOALS = {
 
 
 @pytest.mark.parametrize("kind", GOALS)
-def test_the_driver_says_what_it_was_told(kind, run):
+def test_the_driver_reports_the_advice_it_got(kind, run):
     memory = run(spec(kind, 64 * MIB))
     (arena,) = memory.arenas
     found = [advise.attributes(arena.address + p.offset, p.nbytes) for p in arena.extents]

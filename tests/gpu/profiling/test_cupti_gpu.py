@@ -74,7 +74,7 @@ def there_and_back(gpu, kernels, sources):
 
 
 @pytest.mark.alone
-def test_the_driver_tells_of_every_byte(gpu, kernels):
+def test_the_driver_reports_every_byte(gpu, kernels):
     Uvm.check()
     session = there_and_back(gpu, kernels, ("uvm", "cupti", "nvml"))
     assert session.notes == ()
@@ -203,13 +203,13 @@ def test_a_detection_is_profiled(gpu, tmp_path):
     assert kernels.any()
     moving = session.events.phases.index("move")
     assert moving in set(session.events["phase"][kernels])
-    told = any("energy is not known" in note for note in session.notes)
-    assert told == (session.energy is None)  # of so short a run
+    unknown = any("energy is not known" in note for note in session.notes)
+    assert unknown == (session.energy is None)  # of so short a run
     assert load(path).events.total(Kind.KERNEL, column="count") == kernels.sum()
 
 
 @pytest.mark.alone
-def test_energy_is_told_of_half_a_second(gpu):
+def test_energy_is_reported_of_half_a_second(gpu):
     graph = generators.GENERATORS["lfr"](20_000).graph
     with recording(sources=("nvml",)) as found:
         since = time.perf_counter()

@@ -67,7 +67,7 @@ def touch(launches=1, **options):
     """Return what a tracer saw of the kernel, and its arrays."""
     import cupy
 
-    # All in one piece of memory, so that arrays share pages; only "hidden" is not told of.
+    # All in one piece of memory, so that arrays share pages; only "hidden" is not declared.
     starts = np.cumsum([0, *(-(-size // 256) * 256 for size in ARRAYS.values())])
     whole = cupy.zeros(int(starts[-1]), np.uint8)
     arrays = {

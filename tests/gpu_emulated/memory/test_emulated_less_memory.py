@@ -261,7 +261,7 @@ def plan_page(plan):
     return pages.page_bytes(plan.pages.device)
 
 
-def test_rows_grow_beside_the_kernel_that_fills_them(monkeypatch, detected):
+def test_rows_grow_while_a_kernel_fills_them(monkeypatch, detected):
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 16))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
     options = squeezed(monkeypatch, "leiden", "25%")

@@ -80,7 +80,7 @@ def test_ranks_by_way_of_the_host(
 
 
 @pytest.mark.parametrize("fits", [True, False])
-def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
+def test_rows_of_the_input_are_copied_once_if_later_levels_fit_in_addition(
     monkeypatch, on_ranks, fits
 ):
     graph = rmat(8).graph

@@ -18,7 +18,7 @@ def managed(nbytes):
     return Arena(spec, 0)
 
 
-def test_ballast_beside_managed_memory_that_would_be_evicted_is_refused(cuda):
+def test_ballast_that_would_evict_managed_memory_is_refused(cuda):
     with (
         pytest.raises(MemoryBudgetError, match="--allow-driver-eviction") as caught,
         ballast(6 * GIB, 3 * GIB, 0),

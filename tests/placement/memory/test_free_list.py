@@ -67,7 +67,7 @@ def test_blocks_never_overlap_and_everything_comes_back(steps):
         spans = sorted([*live.items(), *blocks.gaps])
         assert all(a + n == b for (a, n), (b, _) in pairwise(spans))
         assert sum(size for _, size in spans) == blocks.capacity
-        # Neighbouring holes are joined.
+        # Neighbouring gaps are joined.
         ends = {offset + size for offset, size in blocks.gaps}
         assert not ends & {offset for offset, _ in blocks.gaps}
         assert blocks.in_use == sum(live.values()) <= blocks.peak

@@ -25,7 +25,7 @@ NONE, FIXED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0x10
 
 
 class Mapped(FakeCuda):
-    """A driver that maps real memory: a page is a stretch of a file in memory."""
+    """A driver that maps real memory: a page is a part of a file in memory."""
 
     def __init__(self):
         super().__init__()

@@ -44,7 +44,7 @@ class Driver:
 
 
 def arena(mode, room, cuts, items=(4,)):
-    """Return a cache over arrays that begin 100 units apart, `cuts` in units of 4-byte arcs."""
+    """Return a cache over arrays at multiples of 100 units, `cuts` in units of 4-byte arcs."""
     driver = Driver(room)
     arcs = np.array(cuts, np.int64) * (BLOCK // 4)
     spans = [ArcArray(100 * BLOCK * k, item) for k, item in enumerate(items)]

@@ -39,7 +39,7 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
         assert reach == 3 * PAGE
         longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
         assert memory.allocations["targets.2"].arena.on("host") == [0]
-        # The other half is copied beside the kernel that writes it, which then leaves for nothing.
+        # The other half is copied while the kernel writes it, and then leaves without a copy.
         memory.mover.growth.back_up({"targets.2": 4 * MIB}, 8 * MIB)
         assert memory.allocations["targets.2"].arena.backed_up == [1]
         rows_in = memory.allocations["targets.2"].arena
@@ -68,7 +68,7 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
         assert np.array_equal(before.values, values)
 
 
-def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
+def test_rows_are_copied_to_the_host_during_kernels_and_leave_without_a_copy(cuda):
     with started(cuda, MIB) as (memory, *_):
         before, values = filled(memory, "targets.1", 16 * MIB, cold=True, most=4 * MIB)
         begin(memory, "targets.1", least=0)
@@ -112,14 +112,14 @@ def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
     assert {kind for kind, _ in cuda.alive.values()} <= set()
 
 
-def test_the_input_returns_beside_what_is_read_of_a_cycle(cuda):
+def test_the_input_returns_while_a_cycle_is_read(cuda):
     with started(cuda) as (memory, array, values):
         here, copied = sides(memory, "targets.0"), memory.mover.room.pool.copied
         _, rows = filled(memory, "targets.1", 13 * MIB, cold=True)
         begin(memory, "targets.1", least=0)
         gone, before = sides(memory, "targets.0"), copied["device"]
         assert gone[1] > here[1]
-        memory.mover.start_return(4 * MIB)  # beside what is still there
+        memory.mover.start_return(4 * MIB)  # in addition to what is still there
         assert np.array_equal(memory.fetch("targets.1"), rows)
         memory.free("targets.1")
         memory.mover.start_return(0)

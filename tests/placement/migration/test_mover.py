@@ -125,7 +125,7 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(cuda):
         assert not memory.overflowed
         assert memory.host_share("aggregate_rooms") == 0
         assert memory.host_share("aggregate_members") > 0
-        # It is read where it is, and its pages are lent once it is gone.
+        # It is read where it is, and its pages are reserved once it is freed.
         assert np.array_equal(members.values, values)
         memory.mover.return_idle()
         assert memory.host_share("aggregate_members") > 0
@@ -153,7 +153,7 @@ def test_pages_of_what_was_set_aside_are_reserved_when_it_is_freed(cuda):
 def test_a_step_that_is_short_of_a_page_does_not_send_the_input_away(cuda, used):
     with memory_of(cuda, arcs=10 * MIB) as memory:
         array, values = filled(memory, "targets.0", 10 * MIB)
-        # Beside the hole that is left there is an array, and no page that is lent.
+        # Next to the remaining gap there is an array, and no reserved page.
         memory.empty("aggregate_members", "scratch", 9 * MIB // 4, np.uint32)
         memory.free("aggregate_members")
         memory.empty("labels.0.0", "community", MIB // 4, np.uint32, short_lived=True)
@@ -176,13 +176,13 @@ def test_pages_of_other_gaps_make_one_gap_before_the_input_leaves(cuda):
         filled(memory, "labels.0.0", 4 * MIB)
         totals, kept = filled(memory, "totals", 2 * MIB)
         memory.free("labels.0.0")
-        # Two holes, beside the larger of which pages are lent.
+        # Two gaps; pages next to the larger one are reserved.
         assert [nbytes for _, nbytes in memory.mover.shared.blocks.gaps] == [4 * MIB, 6 * MIB]
         queue, written = filled(memory, "queue", 8 * MIB)
         assert memory.allocations["queue"].arena is memory.mover.shared
         assert sides(memory, "targets.0") == (5, 0)
         assert [nbytes for _, nbytes in memory.mover.shared.blocks.gaps] == [2 * MIB]
-        # What the other holes lack, arcs give.
+        # What the other gaps lack, arcs give.
         more, last = filled(memory, "proposed", 5 * MIB)
         assert memory.allocations["proposed"].arena is memory.mover.shared
         assert sides(memory, "targets.0") == (3, 2)
@@ -190,7 +190,7 @@ def test_pages_of_other_gaps_make_one_gap_before_the_input_leaves(cuda):
             assert np.array_equal(held.values, expected)
 
 
-def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
+def test_the_input_returns_with_small_levels_and_leaves_again(cuda):
     with started(cuda) as (memory, array, values):
         filled(memory, "targets.1", 20 * MIB, cold=True)
         begin(memory, "targets.1", least=0)

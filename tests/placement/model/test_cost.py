@@ -66,7 +66,7 @@ def test_a_kind_that_is_not_known_lies_between_the_others():
      (8.4, "community_structured"), (14.0, "power_law"), (17.2, "power_law"), (74.0, "power_law"),
      (None, "unknown")],
 )  # fmt: skip
-def test_skew_tells_the_kind(skew, name):
+def test_skew_identifies_the_kind(skew, name):
     assert kind_of(skew).name == name
 
 

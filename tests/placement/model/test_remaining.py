@@ -93,7 +93,7 @@ def test_what_level_0_took_is_the_measure():
 def test_vertices_that_begin_in_communities_are_visited_less_often():
     few, half, all_ = (known(communities=c).visits for c in (20_000, 1_000_000, 2_000_000))
     assert 1 < few < half < all_
-    # Where neither arcs nor vertices became fewer, nothing tells them where to go.
+    # Where neither arcs nor vertices became fewer, nothing says where they go.
     assert known(arcs=ARCS, vertices=VERTICES, communities=VERTICES).visits > 5 * all_
 
 
@@ -103,7 +103,7 @@ def test_what_waits_for_the_bus_is_distinguished_from_computing():
     here = paged.visit * ARCS * (4 + FITTED.aggregate)
     assert paged.away == pytest.approx(1.0 - paged.launch - here)
     assert 0 < paged.coarse_away < paged.away
-    # What fits beside the next level waits for little.
+    # What fits in addition to the next level waits for little.
     small = known(seconds=1.0, arcs=ARCS // 20, device_budget="50%")
     assert small.coarse_away < paged.coarse_away / 50
     assert not known(seconds=1.0).away

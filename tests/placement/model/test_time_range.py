@@ -62,7 +62,7 @@ def test_less_memory_takes_no_less(graph):
         assert less.high >= 0.999 * more.high
 
 
-def test_a_size_alone_tells_little_and_says_so(graph):
+def test_a_size_alone_predicts_little_and_says_so(graph):
     found = lu.plan(n_vertices=graph.n_vertices, n_arcs=graph.n_arcs, machine="h200")
     sampled = lu.plan(graph, machine="h200").seconds_range
     span = found.seconds_range

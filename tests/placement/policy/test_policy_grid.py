@@ -76,7 +76,7 @@ def test_runs_take_about_as_long_as_they_did():
 
 
 def explained(plan):
-    """Return the seconds of a plan as those in core, of hosted groups and of arriving data."""
+    """Return the seconds of a plan in core, of groups in host memory and of arriving data."""
     on_host = [g for g, there in plan.placements.items() if there.kind == "host_mapped"]
     came = sum(took for stage, took in plan.expected.arrival.items() if stage != "load")
     groups = sum(plan.reasons[group].phi for group in on_host)

@@ -1,4 +1,4 @@
-"""The cost model beside the grid of intensity and reuse that was measured on an H200."""
+"""The cost model compared with the grid of intensity and reuse that was measured on an H200."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Predicted seconds of loading graphs beside those measured on an H200."""
+"""Predicted seconds of loading graphs compared with those measured on an H200."""
 
 import json
 

@@ -31,12 +31,12 @@ def test_what_does_not_fit_lies_on_the_peer_and_takes_less_time(budget):
 
 @pytest.mark.parametrize("machine", PROFILES.values(), ids=lambda machine: machine.name)
 def test_no_neighbour_is_faster_than_a_device_s_own_memory(machine):
-    beside = machine.with_peer()
-    assert beside.remote_bandwidth <= machine.device_bandwidth
-    assert beside.copy_to_device <= machine.device_bandwidth
-    assert beside.remote_random_rate <= machine.device_random_rate
+    on_peer = machine.with_peer()
+    assert on_peer.remote_bandwidth <= machine.device_bandwidth
+    assert on_peer.copy_to_device <= machine.device_bandwidth
+    assert on_peer.remote_random_rate <= machine.device_random_rate
     if not machine.peer_bandwidth:
-        assert beside.remote_bandwidth == machine.remote_bandwidth
+        assert on_peer.remote_bandwidth == machine.remote_bandwidth
 
 
 @pytest.mark.parametrize("policy", ["zero_copy", "adv1", "adv2"])
@@ -45,9 +45,9 @@ def test_what_a_policy_keeps_on_the_host_is_read_there(policy):
     for program in ((), (PROGRAM,)):
         given = {"memory": policy, "machine": "h200"} if program else sizes
         host = lu.plan(*program, **given)
-        beside = lu.plan(*program, **given, peer_memory="cuda:1")
-        assert host.seconds == beside.seconds
-        assert host.placements == beside.placements
+        on_peer = lu.plan(*program, **given, peer_memory="cuda:1")
+        assert host.seconds == on_peer.seconds
+        assert host.placements == on_peer.placements
 
 
 def test_what_fits_stays():

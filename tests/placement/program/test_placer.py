@@ -247,7 +247,7 @@ def test_measured_time_as_predicted_moves_nothing(place, monkeypatch):
 
 
 class CountsAccesses:
-    """A counter that saw what a test tells."""
+    """A counter that saw what a test sets."""
 
     def __init__(self, **pages):
         self.pages = {name: np.array(counts) for name, counts in pages.items()}

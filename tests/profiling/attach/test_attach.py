@@ -359,7 +359,7 @@ def arrivals(pages, kernel=(0, 1000)):
     ("pages", "kernel", "expected"),
     [
         (range(64), (0, 1000), False),
-        # Four parts of the threads, one after the other, each with a quarter of every stretch.
+        # Four parts of the threads, one after the other, each with a quarter of every part.
         ([16 * k + 4 * part + i for part in range(4) for k in range(4) for i in range(4)],
          (0, 1000), False),
         (np.random.default_rng(1).permutation(64), (0, 1000), True),
@@ -367,7 +367,7 @@ def arrivals(pages, kernel=(0, 1000)):
         (np.random.default_rng(1).permutation(9), (0, 1000), False),  # too few to tell
     ],
 )  # fmt: skip
-def test_the_order_of_pages_tells_gathers_from_streams(pages, kernel, expected):
+def test_the_order_of_pages_distinguishes_gathers_from_streams(pages, kernel, expected):
     events = arrivals(pages, kernel)
     owners = np.where(events["kind"] == Kind.KERNEL, -1, 0).astype(np.int32)
     assert gathered(events, owners, 0) is expected
@@ -612,7 +612,7 @@ def test_a_cooperative_launch_has_no_buffer_of_arguments(stand_in, tmp_path):
 
 
 @pytest.mark.system
-def test_another_kernel_at_the_address_of_one_that_was_unloaded_is_told_apart(stand_in, tmp_path):
+def test_another_kernel_at_the_address_of_an_unloaded_one_is_recognised(stand_in, tmp_path):
     path = tmp_path / "s.npz"
     assert not stand_in.attach("-o", path, "--", stand_in.program, "reload").returncode
     session = load(path)
@@ -896,7 +896,7 @@ def test_records_that_find_no_room_are_counted(stand_in, tmp_path):
 
 
 @pytest.mark.system
-def test_a_full_temporary_folder_is_told(stand_in, tmp_path):
+def test_a_full_temporary_folder_is_reported(stand_in, tmp_path):
     path = tmp_path / "s.npz"
     full = "import resource, os, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, -1));"
     full += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"

@@ -1,4 +1,4 @@
-"""Sessions of algorithms beside detection: phases, arrays, and traces that can be simulated."""
+"""Sessions of algorithms other than detection: phases, arrays, and traces that can be simulated."""
 
 import pytest
 

@@ -99,7 +99,7 @@ def test_compiling_has_a_row_of_its_own_and_is_in_no_other():
     assert rows["compile", None]["bytes_to_device"] == 0
 
 
-def test_what_happened_while_compiling_is_reported_beside_it():
+def test_what_happened_while_compiling_is_reported_separately():
     late = delayed(paged_run())
     columns = {name: values.copy() for name, values in late.events.columns.items()}
     first = int(np.argmax(columns["kind"] == Kind.HTOD))

@@ -42,7 +42,7 @@ def own_lru(blocks, head, keep):
 
 
 @eviction
-def beside_the_point(blocks, head, keep):
+def out_of_range(blocks, head, keep):
     return len(blocks)
 
 
@@ -99,7 +99,7 @@ def test_a_prefetcher_of_ones_own_brings_what_it_marks():
 
 @pytest.mark.parametrize(
     ("name", "reported"),
-    [("beside_the_point", "chose no block"), ("raising", "raised an exception")],
+    [("out_of_range", "chose no block"), ("raising", "raised an exception")],
 )
 def test_a_function_that_fails_ends_in_one_line(name, reported):
     with pytest.raises(LouvainUmError, match=f"{name}.*{reported}"):

@@ -40,8 +40,8 @@ def test_compression_keeps_every_touch_and_its_order(rows):
             merged[-1] = (a, p, w, merged[-1][3] + m)
         else:
             merged.append((a, p, w, m))
-    bare = [row[:3] for row in unrolled(packed)]
-    assert [row for i, row in enumerate(bare) if i == 0 or row != bare[i - 1]] == [
+    plain = [row[:3] for row in unrolled(packed)]
+    assert [row for i, row in enumerate(plain) if i == 0 or row != plain[i - 1]] == [
         row[:3] for row in merged
     ]
     assert sum(row[3] for row in unrolled(packed)) == sum(row[3] for row in merged)

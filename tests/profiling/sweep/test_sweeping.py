@@ -46,7 +46,7 @@ def test_budgets_of_a_program_may_be_bytes():
     assert one["budget_bytes"] == pytest.approx(other["budget_bytes"], abs=1)
 
 
-def test_a_folder_keeps_programs_beside_graphs(tmp_path):
+def test_a_folder_keeps_programs_and_graphs(tmp_path):
     graph = lu.as_graph(nx.karate_club_graph())
     subjects = [Subject(name="karate", graph=graph), Subject(name="ranks", graph=ranks())]
     settings = Settings(policies=("base",), rates=(0.0,), gpus=("p4000",))

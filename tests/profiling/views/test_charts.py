@@ -18,7 +18,7 @@ def test_the_charts_of_a_run():
     found = charts([paged_run(), cpu_run()])
     assert list(found) == ["access-by-group", "faults-by-group", "access-map", "fault-map",
                            "level-times", "iteration-times", "residency"]  # fmt: skip
-    # All groups and one panel each, as in the thesis, with the names of arrays beside them.
+    # All groups and one panel each, as in the thesis, with the names of arrays next to them.
     panels = [axes for axes in found["fault-map"].axes if axes.images]
     assert [axes.get_title() for axes in panels][:2] == ["All groups", "Graph's CSR"]
     assert "targets.0" in [tick.get_text() for tick in panels[0].get_yticklabels()]

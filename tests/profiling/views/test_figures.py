@@ -108,7 +108,7 @@ def test_what_nobody_recorded_is_not_shown_as_nothing():
     assert format_value(None, "bytes") == "–"
 
 
-def test_evidence_tells_modelled_from_measured():
+def test_evidence_distinguishes_modelled_from_measured():
     modelled = Session(
         events=EventTable({"kind": [Kind.HTOD], "bytes": [1], "source": [Source.SIMULATOR]})
     )

@@ -139,7 +139,7 @@ class DeviceRows(DeviceStore):
             assert self.free_arcs == self.frontier - sizes.sum(), "free pages do not add up"
 
     def _pages(self) -> tuple[Any, Any, Any]:
-        """Return begins, sizes and classes of the rows' pages, which are apart, in their order."""
+        """Return begins, sizes and classes of the rows' separate pages, in their order."""
         begins, ends = self.device.get(self.spans).reshape(-1, 2).T
         lengths = sizes = ends - begins
         classes = lengths if self.classes is None else self.device.get(self.classes)

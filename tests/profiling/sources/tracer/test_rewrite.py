@@ -20,7 +20,7 @@ ACCESS = re.compile(
     r"^[ \t{]*(?:@!?%\w+[ \t]+)?(?:ld|st|atom|red)(?!\S*\.(?:shared|param|local|const)\b)\.",
     re.MULTILINE,
 )
-"""Written apart from the rewriter, for what NVRTC makes of the engine: one access a line.
+"""Written independently of the rewriter, for what NVRTC makes of the engine: one access a line.
 Those that name no space may be of global memory, too."""
 
 

@@ -1,4 +1,4 @@
-"""What single arrays cost on the host: the model beside what was measured on a device."""
+"""What single arrays cost on the host: the model compared with what was measured on a device."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from louvain_um.placement.policy.auto import Form, candidate
 from louvain_um.placement.policy.policy import AUTO, Placement
 from tests.paths import MEASURED
 
-RECORD = json.loads((MEASURED / "hosted_arrays_h200.json").read_text())
+RECORD = json.loads((MEASURED / "host_arrays_h200.json").read_text())
 
 
 def predicted(row):
@@ -32,7 +32,7 @@ def predicted(row):
 
 
 @pytest.mark.parametrize("row", RECORD["results"], ids=lambda r: f"{r['graph']} {r['away']}")
-def test_the_model_tells_what_an_array_costs_on_the_host(row):
+def test_the_model_predicts_what_an_array_costs_on_the_host(row):
     allowed = 0.15 if row["method"] == "louvain" else 0.3
     assert predicted(row) == pytest.approx(row["milliseconds"], rel=allowed)
 

@@ -16,7 +16,7 @@ from louvain_um.placement.model.workload import Facts
 from louvain_um.placement.policy.auto import DeclaredRun
 from tests.paths import MEASURED, RESULTS
 
-SHAPES = json.loads((MEASURED / "hosted_arrays_h200.json").read_text())["shapes"]
+SHAPES = json.loads((MEASURED / "host_arrays_h200.json").read_text())["shapes"]
 RECORD = json.loads((RESULTS / "devices_h200.json").read_text())["peer"]
 LINKED = H200.with_peer()
 BY_BUS = replace(H200, peer_bandwidth=H200.remote_bandwidth).with_peer()
