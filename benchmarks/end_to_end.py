@@ -1,7 +1,7 @@
 """From a file or an array to labels, warm and cold, compared with reading the same bytes.
 
     python benchmarks/end_to_end.py [--graphs lfr22 rmat22 | --edges N] [--runs 3] [--commands]
-                                    [--parts rows fresh] [--out FILE]
+                                    [--parts rows fresh] [--sources CSV] [--out FILE]
 
 Takes generated graphs (with `--edges`, a random one, which needs no GPU) and gives their edges, in
 random order, as a CSV file, a Parquet file, an ``.npz`` file of ours, a SciPy matrix and, on a
@@ -9,14 +9,15 @@ GPU, a CuPy matrix and two CuPy arrays. Each is made into labels by ``lu.louvain
 the first call is cold in this process, the fastest of the others warm. Files are in the page cache.
 Without a GPU, each is also made into the graph alone. Floors of the same run:
 `pyarrow.csv.read_csv`, `pyarrow.parquet.read_table`, `numpy.load`, one sort of as many keys as
-there are arcs. `--commands` also times whole commands. On Linux, `peak` is the most memory of the
-host that a warm call takes, relative to the graph's arrays.
+there are arcs. A GPU parses the CSV file and, for comparison, so does the host: the program ends
+with an error if their labels differ. `--commands` also times whole commands. On Linux, `peak`
+is the most memory of the host that a warm call takes, relative to the graph's arrays.
 
 The part `fresh` times the first calls on a GPU with empty caches of kernels, in a process that runs
 Louvain, Leiden and Louvain of a CSV file, in this order: as installed, after `louvain-um warmup`,
 and with CUDA kernels that a wheel, which it builds and installs, has for this GPU (that takes
-setuptools). `more` is relative to a second process with the same caches. The part that is not
-measured stays in the record.
+setuptools). `more` is relative to a second process with the same caches. Parts and sources that are
+not measured stay in the record.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas
@@ -43,6 +45,7 @@ from scipy.sparse import csr_array
 
 import louvain_um as lu
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.gpu.building import edges
 from louvain_um.gpu.runtime.device import capabilities, pick
 
 FIRST_CALLS = """
@@ -66,12 +69,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--commands", action="store_true", help="also time whole commands")
     parser.add_argument("--parts", nargs="+", choices=("rows", "fresh"), default=["rows"])
+    parser.add_argument("--sources", nargs="+", help="only these rows")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     gpu = on_gpu()
     record = kept("end_to_end", given.out, "cuda" if gpu else "cpu") | {"machine": machine()}
     graphs = given.graphs if given.edges is None else [f"random, {given.edges} edges"]
-    record |= {part: [] for part in given.parts}
+    for part in given.parts:
+        rows = record.get(part, []) if given.sources else []
+        record[part] = [row for row in rows if row["source"] not in given.sources]
     for graph in graphs:
         with tempfile.TemporaryDirectory() as folder:
             ends = edges_of(graph, given.edges)
@@ -169,6 +175,10 @@ def measure(
     def detected(source: Any) -> Any:
         return lu.louvain(source, device="cuda" if gpu else "cpu")
 
+    def by_host() -> Any:
+        with patch.object(edges, "LEAST_BYTES", 1 << 62):
+            return detected(csv)
+
     ways: dict[str, tuple[Callable[[], Any], Callable[[], Any] | None]] = {
         "graph in host memory": (lambda: detected(graph), None),
         "CSV": (lambda: detected(csv), lambda: pa.csv.read_csv(csv)),
@@ -188,13 +198,17 @@ def measure(
         ends = cupy.asarray(u), cupy.asarray(v)
         there = csr_matrix(matrix.astype(np.float32))
         keys = cupy.random.randint(0, 2**62, graph.n_arcs, dtype=cupy.int64)
+        ways["CSV, parsed by the host"] = (by_host, None)
         ways["CuPy CSR"] = (lambda: detected(there), None)
         ways["CuPy (u, v)"] = (lambda: detected(ends), lambda: synchronized(cupy.sort(keys)))
     if not gpu:
         for name, source in (("CSV", csv), ("Parquet", parquet), ("SciPy CSR", matrix)):
             ways[f"{name}, the graph alone"] = (lambda source=source: lu.as_graph(source), None)
     for name, way in ways.items():
-        yield row_of(name, *way, given.runs, graph.nbytes)
+        if not given.sources or name in given.sources:
+            yield row_of(name, *way, given.runs, graph.nbytes)
+    if gpu and not np.array_equal(by_host().labels, detected(csv).labels):
+        raise SystemExit(f"{csv}: other labels where the host parses it")
     small = csv.with_name("small.txt")
     np.savetxt(small, np.random.default_rng(2).integers(0, 34, (78, 2)), "%d")
     commands = [["--help"], ["detect", str(small)]]
