@@ -203,7 +203,7 @@ def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk, s
     for kind in range(kinds):
         heap.give(kind, np.array([b for b, k in live if k == kind], np.int64))
     free = sum(len(heap.free_begins(k)) * int(sizes.capacities[k]) for k in range(kinds))
-    queues = sum(len(queue.chunks()) for queue in heap.queues)
+    queues = sum(len(queue.segments) for queue in heap.queues)
     usable, stride = sizes.chunk / sizes.stride - 0.005, heap.stride
     held = free + (len(heap.heap.free) + queues) * stride
     assert held >= usable * heap.heap.chunks * stride - kinds * stride

@@ -101,8 +101,7 @@ def store_class(store: str, device: str = "cpu") -> Any:
     options = options_of(store)
     if device.startswith("cuda"):
         return partial(_on_device(name, device), **options)
-    where = MODULES.get(name, name.partition("-")[0])
-    return partial(import_module(f"louvain_um.dynamic.stores.{where}").STORES[name], **options)
+    return partial(_class_of(name, "stores"), **options)
 
 
 def share_of(memory: Any) -> float | None:
@@ -130,14 +129,16 @@ def _on_device(name: str, device: str) -> Any:
         raise OptionError("device", device, f"must be the current device, cuda:{getDevice()}")
     if name in DEVICE_STORES:
         return device_store(name)
-    from louvain_um.dynamic.stores.linked import BalStore
     from louvain_um.gpu.dynamic.cuda import CudaDevice
 
-    return partial(BalStore, device=CudaDevice())
+    return partial(_class_of(name, "stores"), device=CudaDevice())
 
 
 def device_store(name: str) -> Any:
     """Return the class of a store on devices; it takes `DeviceChanges`, not `ArcChanges`."""
-    name = name.partition(":")[0]
-    where = MODULES.get(name, name.partition("-")[0])
-    return import_module(f"louvain_um.dynamic.stores.on_device.{where}").STORES[name]
+    return _class_of(name.partition(":")[0], "stores.on_device")
+
+
+def _class_of(name: str, where: str) -> Any:
+    module = MODULES.get(name, name.partition("-")[0])
+    return import_module(f"louvain_um.dynamic.{where}.{module}").STORES[name]

@@ -49,11 +49,14 @@ class Blocks:
     """Entries in a block."""
     entry: int
     """Words of an entry in its block: the target, and what lies in no array of its own."""
+    directed: bool
+    """Whether an edge is in the row of its first end alone."""
 
     def _begin(self, arcs: int, rows: int, options: dict[str, Any], item: int) -> None:
         """Take options; so many arcs, of `item` bytes, are in rows that have some."""
         self.options, self.entry = options, self.entry_words(options, item)
         self.width = self.block_width(arcs, rows, options, self.entry)
+        self.directed = options.get("directed") == "yes"
         self.name = ":".join([self.name, *(f"{name}={value}" for name, value in options.items())])
 
     @property
@@ -77,11 +80,6 @@ class Blocks:
         low = self.words | self.policy << 20 | self.tree << 24 | self.step << 25
         low |= self.directed << 29
         return low | self.width << 32 | self.link << 48
-
-    @property
-    def directed(self) -> bool:
-        """Whether an edge is in the row of its first end alone."""
-        return self.options.get("directed") == "yes"
 
     def word(self, k: int) -> int:
         """Return how far word k of an entry lies behind its target."""
@@ -138,10 +136,10 @@ class Blocks:
         """Return the blocks held at the beginning, with so many in use."""
         return used
 
-    @classmethod
-    def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
-        """Return the free blocks at the beginning, with so many in use."""
-        return FreeBlocks(used, stacked=cls.stacked)
+    @staticmethod
+    def ring_bytes(vertices: int, options: dict[str, Any]) -> int:
+        """Return the bytes of a queue of removed vertices."""
+        return 4 << max(vertices - 1, 0).bit_length() if options.get("ids") == "queue" else 0
 
     @classmethod
     def records(cls, vertices: int) -> int:
@@ -214,11 +212,6 @@ class Vine(Blocks):
         """Return the blocks in use and those put into the queue in advance."""
         return used + max(LEAST, int(options.get("ahead", 200)) * used // 100)
 
-    @classmethod
-    def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
-        """Put blocks for growth into the queue."""
-        return Preallocated(used, cls.blocks_begun(used, options))
-
 
 class Bal(Blocks):
     """Marrow-Graph's blocked adjacency list: edited by the host, dirty blocks pushed to a device.
@@ -287,17 +280,26 @@ class Queue:
 
 
 class FreeBlocks:
-    """Blocks that were freed, the last ones first if `stacked`, then those that were never used."""
+    """Blocks that were freed, the last ones first if `stacked`, then those that were never used.
 
-    def __init__(self, used: int, *, stacked: bool = False) -> None:
+    Those `held` in advance are in the queue from the beginning, and more before it runs out.
+    """
+
+    def __init__(self, used: int, held: int, *, stacked: bool = False) -> None:
         self.queue, self.frontier, self.stacked = Queue(), used, stacked
+        self.ahead = held > used
+        self._hold(held)
 
     def held_with(self, count: int) -> int:
         """Return the blocks that will be held once `count` more are in use."""
+        if self.ahead and count:
+            return held_for(self.frontier, self.frontier - len(self.queue) + count)
         return self.frontier + max(0, count - len(self.queue))
 
     def first(self, count: int) -> U32:
         """Return free blocks without taking them yet; the pool reaches beyond them."""
+        if self.ahead:
+            self._hold(self.held_with(count))
         freed = min(count, len(self.queue))
         again = self.queue.last(freed)[::-1] if self.stacked else self.queue.peek(freed)
         fresh = self.frontier + np.arange(count - freed)
@@ -317,32 +319,14 @@ class FreeBlocks:
         """Return all free blocks."""
         return self.queue.peek(len(self.queue))
 
+    def _hold(self, held: int) -> None:
+        """Queue new blocks until so many are held."""
+        self.queue.extend(np.arange(self.frontier, held).astype(np.uint32))
+        self.frontier = held
+
 
 def held_for(held: int, used: int) -> int:
     """Return the blocks to hold: a quarter more while more than four fifths are in use."""
     while 5 * used > 4 * held:
         held += max(LEAST, held // 4)
     return held
-
-
-class Preallocated(FreeBlocks):
-    """A queue of blocks that is filled in advance, and again before it runs out."""
-
-    def __init__(self, used: int, held: int) -> None:
-        super().__init__(used)
-        self._hold(held)
-
-    def held_with(self, count: int) -> int:
-        """Return all blocks, once `count` more are in use."""
-        used = self.frontier - len(self.queue) + count
-        return held_for(self.frontier, used) if count else self.frontier
-
-    def first(self, count: int) -> U32:
-        """Return the blocks at the queue's front, which is extended if need be."""
-        self._hold(self.held_with(count))
-        return super().first(count)
-
-    def _hold(self, held: int) -> None:
-        """Queue new blocks until so many are held."""
-        self.queue.extend(np.arange(self.frontier, held).astype(np.uint32))
-        self.frontier = held

@@ -72,10 +72,9 @@ class LinkedStore(Blocks):
     @classmethod
     def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        row_bytes = cls.vertex_bytes * cls.records(rows.vertices)
-        if options.get("ids") == "queue":
-            row_bytes += 4 << max(rows.vertices - 1, 0).bit_length()
-        return cls.block_bytes(rows, item, options), row_bytes
+        records = cls.vertex_bytes * cls.records(rows.vertices)
+        ring = cls.ring_bytes(rows.vertices, options)
+        return cls.block_bytes(rows, item, options), records + ring
 
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
@@ -286,7 +285,9 @@ class LinkedStore(Blocks):
         self.dirty = np.zeros(0, np.uint8)
         self.n_arcs = len(rows.targets)
         self._longest = int(blocks.max(initial=0))
-        self.free = self.free_after(int(blocks.sum()), self.options)
+        used = int(blocks.sum())
+        begun = self.blocks_begun(used, self.options)
+        self.free = FreeBlocks(used, begun, stacked=self.stacked)
         self._grow_pool(self.held_blocks)
         kernels.scatter(rows.offsets, rows.targets, given(rows.weights), self._rows)
 
@@ -301,18 +302,6 @@ class LinkedStore(Blocks):
             self._separate = longer(self._separate, size * self.words)
         if self.keeps_dirty:
             self.dirty = np.concatenate([self.dirty, np.ones(size - held, np.uint8)])
-
-
-class BumpStore(Bump, LinkedStore):
-    """Chained blocks in host memory, without reuse."""
-
-
-class PagesStore(Pages, LinkedStore):
-    """Chained pages in host memory, reused in the order in which they were freed."""
-
-
-class VineStore(Vine, LinkedStore):
-    """Trees of blocks in host memory."""
 
 
 class BalStore(Bal, LinkedStore):
@@ -394,5 +383,10 @@ class BalStore(Bal, LinkedStore):
         return begins, begins + there["lengths"], there["targets"].ravel(), weights, self.linked
 
 
-STORES: Final = {kind.name: kind for kind in (BumpStore, PagesStore, VineStore, BalStore)}
+STORES: Final = {"bal": BalStore} | {
+    kind.name: type(f"{kind.__name__}Store", (kind, LinkedStore), {"__doc__": kind.__doc__})
+    for kind in (Bump, Pages, Vine)
+}
 """The stores by name."""
+
+globals().update({kind.__name__: kind for kind in STORES.values()})  # for pickle

@@ -95,7 +95,7 @@ class OuroStore(PagedRows):
             held.append(self.allocator.free_begins(size_class))
             sizes.append(np.full(len(held[-1]), capacity))
         for queue in self.allocator.queues:
-            held.append(np.array(queue.chunks(), np.int64) * stride)
+            held.append(np.array(queue.segments, np.int64) * stride)
             sizes.append(np.full(len(held[-1]), stride))
         held.append(np.array(self.allocator.heap.free, np.int64) * stride)
         sizes.append(np.full(len(held[-1]), stride))

@@ -119,51 +119,37 @@ class Heap:
         self.runs.setdefault(count, []).append(chunk)
 
 
-class RingQueue(Queue):
-    """A ring of fixed size, outside the heap; it is doubled when it is full, as at a new start."""
+class HeapQueue(Queue):
+    """A queue of a heap: a ring outside it, doubled when it is full as at a new start; or chunks.
 
-    def chunks(self) -> list[int]:
-        """Return the chunks of the heap that hold the queue."""
-        return []
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes outside the heap."""
-        return self.ring.nbytes
-
-
-class ChunkedQueue(Queue):
-    """A queue whose entries lie in chunks of the heap: taken as it grows, freed as it drains.
-
-    ``linked`` chunks lead on from one to the next; otherwise an array of chunk numbers finds them.
+    These are taken as the queue grows, and freed as it drains; an array of their numbers finds
+    them, or they lead on from one to the next.
     """
 
-    def __init__(self, heap: Heap, *, linked: bool) -> None:
-        super().__init__()
-        self.heap, self.linked, self.segments = heap, linked, deque[int]()
+    def __init__(self, heap: Heap, how: Queueing) -> None:
+        super().__init__(RING_ENTRIES if how == "s" else 1)
+        self.heap, self.how, self.segments = heap, how, deque[int]()
 
     def extend(self, items: U32) -> None:
         """Append items."""
         super().extend(items)
-        words = self.heap.chunk_words
-        while len(self.segments) * words < self.back - self.front // words * words:
+        words, begin = self.heap.chunk_words, self.front // self.heap.chunk_words
+        while self.how != "s" and (begin + len(self.segments)) * words < self.back:
             self.segments.append(self.heap.take())
 
     def pop(self, count: int) -> U32:
         """Take the first items; a segment that they leave is freed."""
         before, items = self.front // self.heap.chunk_words, super().pop(count)
-        for _ in range(self.front // self.heap.chunk_words - before):
+        for _ in range(min(self.front // self.heap.chunk_words - before, len(self.segments))):
             self.heap.give(self.segments.popleft())
         return items
 
-    def chunks(self) -> list[int]:
-        """Return the chunks of the heap that hold the queue."""
-        return list(self.segments)
-
     @property
     def nbytes(self) -> int:
-        """Bytes outside the heap: the array of chunk numbers, or both ends of the chain."""
-        return 8 if self.linked else 4 * max(1, len(self.segments))
+        """Bytes outside the heap: the ring, the array of numbers, or both ends of the chain."""
+        if self.how == "s":
+            return self.ring.nbytes
+        return 8 if self.how == "vl" else 4 * max(1, len(self.segments))
 
 
 class PageAllocator:
@@ -175,12 +161,7 @@ class PageAllocator:
         self.heap, self.shape, self.by_chunk = Heap(shape), shape, by_chunk
         self.classes, self.per_chunk = len(shape.page_bytes), shape.most_pages
         self.stride, self.header = shape.stride // 4, shape.header // 4
-        self.queues: list[RingQueue | ChunkedQueue] = [
-            RingQueue(RING_ENTRIES)
-            if queueing == "s"
-            else ChunkedQueue(self.heap, linked=queueing == "vl")
-            for _ in shape.page_bytes
-        ]
+        self.queues = [HeapQueue(self.heap, queueing) for _ in shape.page_bytes]
         self.masks: dict[int, NDArray[np.bool_]] = {}
         """Free pages of each chunk that is cut into pages: the mask in its header."""
 

@@ -196,13 +196,6 @@ class Store(Protocol):
     moved_bytes: int
     """Bytes of rows that batches copied from one place to another, in all."""
 
-    def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
-        """Build a store from compressed rows, within `budget` bytes."""
-
-    @classmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
-        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
 

@@ -81,11 +81,7 @@ __device__ __forceinline__ void add_counted(T* counter, T mine) {
 template <class T>
 __device__ __forceinline__ void add_by_peers(T* array, u32 index, T value) {
   const u32 peers = __match_any_sync(FULL, index);
-  T sum = 0;
-  for (u32 left = peers; __any_sync(FULL, left != 0); left &= left - 1) {
-    const T other = __shfl_sync(FULL, value, left ? __ffs(left) - 1 : 0);
-    if (left) sum += other;
-  }
+  const T sum = sum_of_peers(peers, value);
   if (index != EMPTY && lane_index() == __ffs(peers) - 1 && sum) atomicAdd(array + index, sum);
 }
 

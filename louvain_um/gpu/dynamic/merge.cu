@@ -278,20 +278,14 @@ __global__ void BOUNDS edit_pages(const Batch b, i64 rows, u32* targets, W* weig
     i64 to = page;
     for (i64 low = 0; low < length + last - first; low += WARP) {
       const i64 i = low + lane_index();
-      bool stays = false;
-      u32 target = 0;
-      u64 weight = 0;
-      if (i < length) {
-        target = targets[from + i];
-        const i64 k = lower_bound(b.keys, first, last, target);
-        const bool changed = k < last && u32(b.keys[k]) == target && old[k] > 0;
-        stays = !changed || fresh[k] != 0;
-        weight = changed ? u64(fresh[k]) : u64(weight_at((const W*)weights, from + i));
-      } else if (const i64 k = first + i - length; k < last) {
-        target = u32(b.keys[k]);
-        stays = old[k] <= 0 && fresh[k] > 0;
-        weight = u64(fresh[k]);
-      }
+      const bool entry = i < length;  // else a change
+      u32 target = entry ? targets[from + i] : 0;
+      u64 weight = entry ? u64(weight_at((const W*)weights, from + i)) : 0;
+      const i64 k = entry ? lower_bound(b.keys, first, last, target) : first + i - length;
+      const bool named = k < last && (!entry || u32(b.keys[k]) == target);
+      const bool changes = named && entry == (old[k] > 0);
+      if (changes) target = u32(b.keys[k]), weight = u64(fresh[k]);
+      const bool stays = changes ? fresh[k] > 0 : entry;
       const u32 staying = __ballot_sync(FULL, stays);
       if (stays) {
         const i64 at = to + __popc(staying & lanes_below());

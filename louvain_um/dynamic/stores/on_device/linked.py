@@ -134,10 +134,8 @@ class DeviceLinked(Blocks, DeviceStore):
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
         width = cls.block_width(rows.arcs, rows.held, options, cls.entry_words(options, item))
         used = rows.total(-(-rows.lengths // width))
-        row_bytes = cls._bytes_of_rows(rows.vertices) + 4 * cls._queued(used)
-        if options.get("ids") == "queue":
-            row_bytes += 4 << max(rows.vertices - 1, 0).bit_length()
-        return cls.block_bytes(rows, item, options), row_bytes
+        rings = 4 * cls._queued(used) + cls.ring_bytes(rows.vertices, options)
+        return cls.block_bytes(rows, item, options), cls._bytes_of_rows(rows.vertices) + rings
 
     @classmethod
     def _bytes_of_rows(cls, vertices: int) -> int:
@@ -385,14 +383,10 @@ class DeviceLinked(Blocks, DeviceStore):
         else:
             offsets, keys, weights = self._gathered(None)
             targets = keys.astype(np.uint32)
-        if not compressed:
-            return self._filled(offsets, targets, weights)
-        return RebuiltOnDevice(
-            targets=targets, weights=weights, frontier=len(targets), offsets=offsets
-        )
-
-    def _filled(self, offsets: Any, targets: Any, weights: Any) -> RebuiltOnDevice:
-        """Return the store with the arcs of compressed rows, in the order of the vertices."""
+        if compressed:
+            return RebuiltOnDevice(
+                targets=targets, weights=weights, frontier=len(targets), offsets=offsets
+            )
         xp, n = self.xp, len(offsets) - 1
         firsts = self._prefix(-(-(offsets[1:] - offsets[:-1]) // self.width))
         places = self._begun(int(firsts[-1])) * self.words

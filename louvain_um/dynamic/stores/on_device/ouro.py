@@ -8,7 +8,6 @@ is refused. Rows longer than a chunk lie behind the heap, by prefix sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -68,14 +67,6 @@ def _parts(rows: RowLengths, shape: HeapShape) -> tuple[int, int]:
     inside = room <= shape.chunk // 4
     chunks = heap_chunks(shape, rows.total(room * inside), OTHER_CHUNKS, ROOM)
     return heap_bytes(shape, chunks) // 4, rows.total(room * ~inside)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved(RebuiltOnDevice):
-    """The whole store after a batch, in a heap of its own."""
-
-    heap: Ouroboros
-    taken: int
 
 
 class DeviceOuro(DeviceRows):
@@ -255,7 +246,7 @@ class DeviceOuro(DeviceRows):
             del pool, heap  # before a larger one is made
         targets, weights = self._arrays(pool)
         self._copy_rows(laid, targets, weights)
-        return Moved(
+        return RebuiltOnDevice(
             spans=laid.spans, classes=laid.classes, targets=targets, weights=weights,
             pool=pool, frontier=end + laid.places, heap=heap, taken=laid.queued,
         )  # fmt: skip
@@ -281,7 +272,6 @@ class DeviceOuro(DeviceRows):
 
     def _take(self, built: RebuiltOnDevice, gained: int) -> None:
         """Replace the store's arrays, and its heap."""
-        assert isinstance(built, Moved)
         super()._take(built, gained)
         self.heap, self.taken = built.heap, built.taken
 

@@ -29,7 +29,10 @@ UNLIMITED: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltOnDevice:
-    """The whole store after a batch: rows as spans in a pool, or as offsets in arrays."""
+    """The whole store after a batch: rows as spans in a pool, or as offsets in arrays.
+
+    In a new `heap`, pages with room for so many arcs are taken.
+    """
 
     targets: Any
     weights: Any
@@ -39,6 +42,8 @@ class RebuiltOnDevice:
     live: Any = None
     classes: Any = None
     offsets: Any = None
+    heap: Any = None
+    taken: int = 0
 
 
 OF_VERTICES: Final = {
@@ -83,6 +88,7 @@ class DeviceStore(ABC):
     on_device_alone: ClassVar[bool] = False
     """Whether arcs cannot go to the host: what does not fit the device is refused."""
     paged: ClassVar[bool]
+    directed: bool = False
     unchecked: bool = False
     """Whether edges to insert are not there, which is not looked up."""
     device: CudaDevice
@@ -220,11 +226,6 @@ class DeviceStore(ABC):
     def linked(self) -> int:
         """How rows are linked, as kernels take it; see linked.cuh."""
         return 0
-
-    @property
-    def directed(self) -> bool:
-        """Whether an edge is in the row of its first end alone."""
-        return False
 
     def touched(self, changes: DeviceChanges) -> Any:
         """Return the rows that a batch touches, uint32[r], ascending."""
