@@ -27,6 +27,7 @@ from numba import njit, types
 from numba.core import cgutils, event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.errors import TypingError
+from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
@@ -168,23 +169,50 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             dispatcher._cache = KernelCache(function)
             done = dispatcher._cache.end
         if hasattr(dispatcher, "compile"):
-            dispatcher.compile = _held(dispatcher.compile, done)
+            dispatcher.compile = _held(dispatcher, done)
+            dispatcher.__class__ = Kernel
         return dispatcher
 
     return compiled
 
 
-def _held(work: Callable[..., Any], done: Callable[[], None]) -> Callable[..., Any]:
-    """Return a function during which signals wait, and after which `done` is called."""
+class Kernel(CPUDispatcher):  # type: ignore[misc,unused-ignore]
+    """A compiled function that raises what a signal's handler raised while it was called.
+
+    Numba makes a Python call to box an array, and ignores that the call failed: the interpreter
+    then reports a SystemError whose cause is what the handler raised.
+    """
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call the function."""
+        try:
+            return super().__call__(*args, **named)
+        except SystemError as error:
+            raise error.__cause__ or error from None
+
+
+def _held(dispatcher: Any, done: Callable[[], None]) -> Callable[..., Any]:
+    """Return what compiles a function while signals wait, and calls `done` in the end."""
+    work = dispatcher.compile
 
     def call(*args: Any) -> Any:
         with held():
             try:
                 return work(*args)
             finally:
+                found = [made.signature.return_type for made in dispatcher.overloads.values()]
+                dispatcher.__class__ = Kernel if any(map(_has_array, found)) else CPUDispatcher
                 done()
 
     return call
+
+
+def _has_array(kind: Any) -> bool:
+    """Return whether what a function returns is an array, or a tuple with one."""
+    if isinstance(kind, types.Array | types.BaseNamedTuple):
+        return True
+    parts: Any = kind if isinstance(kind, types.BaseTuple) else ()
+    return any(map(_has_array, parts))
 
 
 class KernelCache(FunctionCache):

@@ -12,12 +12,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 from louvain_um.core import headroom
 from louvain_um.core.compiled import atomic_add, atomic_load, give_way, kernel
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.threads import default_threads as default_threads
 
 PIECE = 1 << 18
@@ -64,15 +65,15 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     if threads == 1:
         kernel(0, 1, *args)
         return
-    pool = _started_pool(os.getpid(), threads - 1)
-    pending: list[Future[None]] = []
-    try:
-        for t in range(1, threads):
-            pending.append(pool.submit(kernel, t, threads, *args))
-        kernel(0, threads, *args)
-    finally:
-        # Wait even when interrupted: arrays that a thread still writes to must not be freed.
-        failures = [task.exception() for task in pending]
+    with uninterrupted():  # the other threads would have to be waited for
+        pool = _started_pool(os.getpid(), threads - 1)
+        pending: list[Future[None]] = []
+        try:
+            for t in range(1, threads):
+                pending.append(pool.submit(kernel, t, threads, *args))
+            kernel(0, threads, *args)
+        finally:
+            failures = [task.exception() for task in pending]
     for failure in failures:
         if failure is not None:
             raise failure
@@ -93,18 +94,44 @@ def over_pieces(
     return found
 
 
-def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+class Task(Generic[Result]):
+    """A call handed to a pool.
+
+    An interrupt while `Future.result` waits may leave a lock taken, on which the pool's thread then
+    waits forever; here it does not.
+    """
+
+    def __init__(self, future: Future[Result]) -> None:
+        self._future, self._running = future, threading.Lock()
+        self._running.acquire()
+        future.add_done_callback(lambda _: self._running.release())
+
+    def result(self) -> Result:
+        """Wait for the end of the call; return or raise what it did."""
+        with self._running:
+            pass
+        with uninterrupted():
+            return self._future.result()
+
+    def cancel(self) -> None:
+        """Do not begin the call, if it has not begun."""
+        with uninterrupted():
+            self._future.cancel()
+
+
+def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Task[Result]:
     """Hand one call to the pool, which starts threads as they are needed."""
-    pool = _pool(os.getpid(), threads)
-    if len(pool._threads) < threads:
-        headroom.require(headroom.THREAD_BYTES)
-    try:
-        return pool.submit(function, item)
-    except RuntimeError as error:
-        raise MemoryError("cannot start a thread; set LOUVAIN_UM_THREADS lower") from error
+    with uninterrupted():
+        pool = _pool(os.getpid(), threads)
+        if len(pool._threads) < threads:
+            headroom.require(headroom.THREAD_BYTES)
+        try:
+            return Task(pool.submit(function, item))
+        except RuntimeError as error:
+            raise MemoryError("cannot start a thread; set LOUVAIN_UM_THREADS lower") from error
 
 
-def aside(function: Callable[[Item], Result], item: Item) -> Future[Result]:
+def aside(function: Callable[[Item], Result], item: Item) -> Task[Result]:
     """Return what will hold ``function(item)``, computed while other work continues."""
     return _submit(default_threads(), function, item)
 
@@ -121,7 +148,7 @@ def stream(
     for item in rest:
         yield function(item)
         break
-    pending: deque[Future[Result]] = deque()
+    pending: deque[Task[Result]] = deque()
     try:
         for item in rest:
             pending.append(_submit(threads, function, item))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -707,8 +708,21 @@ class DynamicGraph:
             remedy = "leave out directed=yes; only operators and spmv take it"
             raise OptionError("store", self.store, remedy, problem="the graph is directed")
 
+    @one_at_a_time
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+        # A copy: other threads may change the graph while it is pickled.
+        return self._copied({})
+
+    @one_at_a_time
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = memo[id(self)] = object.__new__(type(self))
+        copied.__setstate__(self._copied(memo))
+        return copied
+
+    def _copied(self, memo: dict[int, Any]) -> dict[str, Any]:
+        """Return a copy of all attributes but the lock."""
+        state = {name: value for name, value in self.__dict__.items() if name != "lock"}
+        return copy.deepcopy(state, memo)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, lock=threading.RLock(), _in_use=False)

@@ -32,6 +32,8 @@ ATTRIBUTE: Final = "attribute "
 NO_SPACE: Final = 3
 """Exit code of the other process if it could not write what it read."""
 
+REMEDY: Final = "free space there, or name another folder in TMPDIR"
+
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read the neighbours of cells from an ``.h5ad`` file."""
@@ -57,13 +59,12 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
     key, packed = key_of(options), os.stat(file.name).st_size
     free = host_memory() or sys.maxsize
     most = sys.maxsize if file.trusted else max(FREE_BYTES, MOST_UNPACKED * packed)
-    with TemporaryFile() as out:
+    with _temporary_file(file) as out:
         code = run([os.path.abspath(file.name), key, str(min(most, free))], out)
         out.seek(0)
         if code == NO_SPACE:
             raise file.error(
-                f"what is read of it does not fit in the temporary folder {gettempdir()}; free "
-                "space there, or name another folder in TMPDIR"
+                f"what is read of it does not fit in the temporary folder {gettempdir()}; {REMEDY}"
             )
         if code == -9:
             raise file.error(
@@ -100,6 +101,14 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
         for place, (name, values) in enumerate(about["attributes"].items())
     }  # fmt: skip
     return attributed(graph, attributes or None)
+
+
+def _temporary_file(file: GraphFile) -> IO[bytes]:
+    """Return a temporary file for what is read of a file."""
+    try:
+        return TemporaryFile()
+    except OSError as error:
+        raise file.error(f"no temporary file can be made for it ({error}); {REMEDY}") from None
 
 
 def run(words: list[str], out: IO[bytes]) -> int:

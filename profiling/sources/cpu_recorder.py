@@ -165,7 +165,7 @@ class RecorderSource:
 
     def maps(self) -> tuple[PageMap, ...]:
         """Return a map of each array; long runs have several launches in a bin."""
-        if not self.launches:
+        if len(self.edges) < 2:
             return ()
         each = -(-(len(self.edges) - 1) // BINS)
         edges = np.array([*self.edges[:-1:each], self.edges[-1]], np.int64)

@@ -66,6 +66,41 @@ def test_several_callers_get_the_labels_of_one():
             assert np.array_equal(labels, alone)
 
 
+INTERRUPTED = """
+import signal, sys, time
+from louvain_um.core import parallel
+
+def interrupt(frame, event, arg):
+    inside = frame.f_code.co_name == "__enter__" and "threading" in frame.f_code.co_filename
+    if inside and event == "return":
+        signal.raise_signal(signal.SIGINT)  # the lock is taken, the block is not entered
+    return interrupt
+
+CALLS = {
+    "run": lambda: parallel.run(lambda thread, threads: time.sleep(0.1), 2),
+    "stream": lambda: list(parallel.stream(time.sleep, [0, 0.1, 0.1], 2)),
+    "aside": lambda: parallel.aside(time.sleep, 0.1).result(),
+}
+call = CALLS[sys.argv[1]]
+call()  # starts threads
+sys.settrace(interrupt)
+try:
+    call()
+except KeyboardInterrupt:
+    sys.settrace(None)
+    call()
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("call", ["run", "stream", "aside"])
+def test_an_interrupt_leaves_threads_that_work(call):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, call], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
 def test_a_thread_that_cannot_start_is_lack_of_memory(monkeypatch):
     start, started, calls = threading.Thread.start, [], []
 

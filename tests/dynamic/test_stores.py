@@ -349,6 +349,38 @@ def test_copies_change_as_their_graph_does(store, copied):
     assert g.digest() == other.digest()
 
 
+class Changing:
+    """An attribute; while it is copied, another thread changes its graph if it need not wait."""
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    def change(self):
+        if self.graph.lock.acquire(blocking=False):
+            self.graph.apply(delete=(np.arange(200), np.arange(1, 201)))
+            self.graph.lock.release()
+
+    def __deepcopy__(self, memo):
+        thread = threading.Thread(target=self.change)
+        thread.start()
+        thread.join()
+
+    def __reduce__(self):
+        self.__deepcopy__({})
+        return type(None), ()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_a_copy_is_whole_although_another_thread_changes_the_graph(copied):
+    g = DynamicGraph(BASE)
+    attributes = {"changing": Changing(g), **vars(g)}  # which is copied before the rows are
+    vars(g).clear()
+    vars(g).update(attributes)
+    before, other = g.digest(), copied(g)
+    other.check()
+    assert (other.digest(), other.epoch) == (before, 0)
+
+
 @pytest.mark.parametrize("store", ["rows", "bump", "ouro-s-p"])
 def test_threads_change_a_graph_one_after_another(store):
     g, failures = DynamicGraph(1000, store=store, threads=1), []

@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um.core import rules
 from louvain_um.core.numbering import number_by_size
+from louvain_um.dynamic.tracking.following import Pending
 from louvain_um.dynamic.tracking.host_steps import HostSteps, members_of
 from louvain_um.dynamic.tracking.identity import NO_ID
 from louvain_um.errors import GraphError, OptionError
@@ -345,3 +347,33 @@ def test_sessions_distinguish_the_phases():
     expected = {"update", "carry", "split", "frontier", "renew", "audit", "query", "compact"}
     assert expected <= seen
     assert sum(phase.phase == "update" for phase in run.session.phases) == 35
+
+
+@pytest.mark.parametrize("line", range(1, 5))
+def test_ids_that_two_threads_ask_for(line):
+    class Memory:  # a device's
+        xp, get = np, np.asarray
+
+    batch = Pending(
+        memory=Memory, names=np.arange(3), communities=3, changed=np.zeros(0, np.uint32),
+        of_name=np.array([7, 8, 9]), in_use=lambda: batch,
+    )  # fmt: skip
+    lines, before = 0, sys.gettrace()
+
+    def other_thread(frame, event, arg):
+        nonlocal lines
+        if frame.f_code.co_name != "resolved_ids":
+            return None
+        lines += event == "line"
+        if lines == line:
+            sys.settrace(before)
+            frame.f_trace = None
+            batch.retire()
+        return other_thread
+
+    sys.settrace(other_thread)
+    try:
+        assert batch.resolved_ids().tolist() == [7, 8, 9]
+    finally:
+        sys.settrace(before)
+    assert lines == line

@@ -1,5 +1,6 @@
 """Cells of an AnnData and their neighbours: read as graphs, given their communities."""
 
+import tempfile
 from functools import partial
 
 import numpy as np
@@ -59,12 +60,19 @@ def test_attributes_of_cells_are_the_same_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "message"), [(None, "does not fit in the temporary folder"), (-9, "memory runs out")]
+    ("code", "message"),
+    [
+        (None, "does not fit in the temporary folder"),
+        (0, "no temporary file can be made for it"),
+        (-9, "memory runs out"),
+    ],
 )
 def test_failures_of_the_reading_process_are_not_the_files(tmp_path, monkeypatch, code, message):
     cells(csr_array(np.ones((3, 3)))).write_h5ad(tmp_path / "cells.h5ad")
     if code is None:
         monkeypatch.setattr(reader, "TemporaryFile", partial(open, "/dev/full", "r+b", 0))
+    elif code == 0:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     else:
         monkeypatch.setattr(reader, "run", lambda *_: code)
     with pytest.raises(lu.GraphError, match=message) as caught:

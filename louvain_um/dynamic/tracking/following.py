@@ -205,8 +205,9 @@ class Pending:
     def resolved_ids(self) -> NDArray[np.int64]:
         """Return the id of each vertex's community, −1 for removed vertices."""
         self.resolve()
+        of_name = self.of_name  # before `ids` is looked at: another thread may call `retire` now
         if self.ids is None:
-            self.ids = self.memory.get(self.of_name[self.memory.xp.asarray(self.names)])
+            self.ids = self.memory.get(of_name[self.memory.xp.asarray(self.names)])
         return self.ids
 
     def retire(self) -> None:

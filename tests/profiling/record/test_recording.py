@@ -21,6 +21,7 @@ from louvain_um.profiling.record.capture import Recording, Timeline
 from louvain_um.profiling.record.jobs import noting_launches
 from louvain_um.profiling.record.profiler import check, profile, recording
 from louvain_um.profiling.session.events import EventTable, Kind, Source
+from louvain_um.profiling.sources import cpu_recorder
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.views.session.analysis import evidence
 
@@ -273,6 +274,15 @@ def test_a_run_that_fails_leaves_what_it_had(tmp_path):
     assert not session.metadata["complete"]
     assert "cut short" in session.notes[0]
     assert session.phases[0].phase == "think"
+
+
+def test_an_interrupt_before_accesses_are_counted_is_raised(monkeypatch):
+    def interrupt(launches):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cpu_recorder, "enumerate", interrupt, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        lu.profile(rmat(6).graph, device="cpu")
 
 
 def test_a_run_that_is_refused_leaves_no_file(tmp_path):
