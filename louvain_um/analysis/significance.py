@@ -76,7 +76,7 @@ def _random_graphs(graph: Graph, options: Options) -> Iterator[tuple[Any, Option
     if chosen is None or chosen.kind == "cpu" or not graph.n_edges:
         yield RandomGraphs.like(graph), options
         return
-    from louvain_um.gpu.building.edges import SHARE
+    from louvain_um.gpu.building.device_rows import SHARE
     from louvain_um.gpu.generate.generate import ends_of, held_bytes, random_graphs_there
     from louvain_um.placement.memory import cuda_calls
 

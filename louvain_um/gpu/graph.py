@@ -53,6 +53,11 @@ class DeviceGraph:
                 )
 
     @classmethod
+    def of(cls, made: Any, loops: Any = None) -> Self:
+        """Return a graph of rows that were made on the device without loops, and of these loops."""
+        return cls(made.offsets, made.targets, made.weights, loops, made.scale, check=False)
+
+    @classmethod
     def from_host(cls, graph: Graph) -> Self:
         """Copy a graph to the current device; one that is there already is shared."""
         if (there := there_of(graph)) is not None:
@@ -147,7 +152,7 @@ class DeviceGraph:
         def make(device: Any) -> FetchedGraph:
             given = copies.sent(loops.view(np.uint64)) if loops.any() else None
             made = Builder(device).merged(self, copies.sent(labels), len(loops), sums=sums)
-            return replace(made, loops=given, check=False).as_graph(checked=True)
+            return DeviceGraph.of(made, given).as_graph(checked=True)
 
         return self._made(make)
 
@@ -168,19 +173,20 @@ class DeviceGraph:
             counts, undecided = agreed_counts(device, self, partitions, least, choose)
             counted = replace(self, weights=counts, loops=None, scale=1.0, notes=(), check=False)
             made = Builder(device).merged(counted, None, self.n_vertices, sums=False)
-            return made.as_graph(checked=True), undecided
+            return DeviceGraph.of(made).as_graph(checked=True), undecided
 
         return self._made(make)
 
-    def forest(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]] | None:
-        """Return both ends of the edges of a spanning forest, uint32; None without room."""
+    def forest(self) -> Graph | None:
+        """Return a spanning forest, in host memory; None without room."""
         from louvain_um.gpu.algorithms import launches, workspace
 
-        def make(device: Any) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        def make(device: Any) -> Graph:
             space = workspace.PLAIN
             found = launches.spanning_forest(workspace.KernelRows.of(self), space)
             edges = space.get("edges", found.edges[: found.size])
-            return (edges >> np.uint64(32)).astype(np.uint32), edges.astype(np.uint32)
+            ends = (edges >> np.uint64(32)).astype(np.uint32), edges.astype(np.uint32)
+            return Graph.from_edges(*ends, n_vertices=self.n_vertices)
 
         return self._made(make)
 

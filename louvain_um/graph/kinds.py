@@ -93,10 +93,8 @@ def two_colouring(graph: Any) -> I64:
     """Return the imbalance of a bipartite graph, the smallest vertex of each part in mode one."""
     forest = None if graph.there is None else graph.there.forest()
     if forest is not None:
-        from louvain_um.graph.graph import Graph
-
         # Its parts are those of the graph, and so are its modes if no edge is within one.
-        first = _first_mode(Graph.from_edges(*forest, n_vertices=graph.n_vertices))
+        first = _first_mode(forest)
         counts = graph.counts_there(first.astype(np.uint32))
         if counts is not None and not counts[0].any():
             return cast("I64", np.where(first, graph.degrees, -graph.degrees))

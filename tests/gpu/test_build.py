@@ -19,9 +19,9 @@ from louvain_um.analysis import ensemble
 from louvain_um.core.numbering import community_sizes
 from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, number_vertices
 from louvain_um.generators.same_degrees import RandomGraphs
-from louvain_um.gpu.building import edges, objects
+from louvain_um.gpu.building import device_rows, edges, objects
 from louvain_um.gpu.building.build import PARTIALS, Builder, Ends, LongRowError
-from louvain_um.gpu.building.edges import rows_by
+from louvain_um.gpu.building.device_rows import rows_by
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.generate.generate import DeviceRandomGraphs, held_bytes
 from louvain_um.gpu.graph import DeviceGraph, FetchedGraph
@@ -103,6 +103,17 @@ def alike(there, made, right):
     return made.dtype == right.dtype and np.array_equal(there.get(made), right)
 
 
+def from_edges(builder, u, v, weights=None, **options):
+    """Return the graph of a list of edges, made at once; None if the host must look at it."""
+    listed = builder.listed(u, v, weights, **options)
+    if listed is None:
+        return None
+    how = {"weighted": listed.weighted, "summing": listed.summing}
+    made = builder.rows(listed.pieces(listed.edges), listed.n, **how)
+    graph = DeviceGraph.of(replace(made, scale=listed.scale), made.loops)
+    return replace(graph, notes=listed.notes_of(made), check=False)
+
+
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_edges_make_the_graph_of_the_host(there, kind):
     for number in range(12):
@@ -117,7 +128,7 @@ def test_edges_make_the_graph_of_the_host(there, kind):
         }
         builder = Builder(there.device, there.ranges[number % 2])
         given = [None if a is None else there.put(a) for a in (u, v, weights)]
-        made = builder.from_edges(*given, **options)
+        made = from_edges(builder, *given, **options)
         try:
             right = Graph.from_edges(u, v, weights, **options)
         except ValueError:
@@ -141,7 +152,7 @@ class Copies:
 @pytest.mark.parametrize("spans", [1, 3, 9])
 @pytest.mark.parametrize("kind", ["none", "ones", "bytes", "large", "whole"])
 def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind, spans, monkeypatch):
-    monkeypatch.setattr(edges, "FIXED_BYTES", 8 * PARTIALS + 1024)
+    monkeypatch.setattr(device_rows, "FIXED_BYTES", 8 * PARTIALS + 1024)
     device = Emulated(emulated, 2)
     device.xp = Counted()
     built = []
@@ -149,10 +160,10 @@ def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind, span
     def compress(u, v, weights, n, *, summing, threads):
         ends = Ends(u, v, weights)
         weighted = weights is not None
-        whole = edges.building_bytes(len(u), n, weighted=weighted)
-        limit = whole if spans == 1 else whole - (whole - 32 * n - edges.FIXED_BYTES) * 2 // 3
-        limit = limit if spans < 9 else limit - (limit - 32 * n - edges.FIXED_BYTES) // 2
-        sizes = edges.sizes_within(limit, len(u), n, weighted=weighted, threads=2)
+        whole = device_rows.building_bytes(len(u), n, weighted=weighted)
+        limit = whole if spans == 1 else whole - (whole - 32 * n - device_rows.FIXED_BYTES) * 2 // 3
+        limit = limit if spans < 9 else limit - (limit - 32 * n - device_rows.FIXED_BYTES) // 2
+        sizes = device_rows.sizes_within(limit, len(u), n, weighted=weighted, threads=2)
         assert (sizes.most_arcs < 2 * len(u)) == (spans > 1 and len(u) > 0)
         DeviceArray.peak = DeviceArray.live
         try:
@@ -187,7 +198,7 @@ def test_rows_that_stay_on_the_device_come_when_they_are_asked_for(emulated, kin
     device = Emulated(emulated, 2)
 
     def compress(u, v, weights, n, *, summing, threads):
-        ends, sizes = Ends(u, v, weights), edges.Sizes(len(u), 2 * len(u), 50)
+        ends, sizes = Ends(u, v, weights), device_rows.Sizes(len(u), 2 * len(u), 50)
         return rows_by(Builder(device, 50), Copies, ends, n, sizes, summing=summing, stay=True)
 
     n, names = 30, np.array([f"v{i}" for i in range(30)])
@@ -224,8 +235,8 @@ def test_building_in_spans_that_is_cut_short_holds_no_memory(emulated):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rows_by(Builder(device, 50), Cut, ends, 20, edges.Sizes(64, 100, 50), summing=False)
-    short = edges.Sizes(64, 3, 50)  # than any row
+        rows_by(Builder(device, 50), Cut, ends, 20, device_rows.Sizes(64, 100, 50), summing=False)
+    short = device_rows.Sizes(64, 3, 50)  # than any row
     with pytest.raises(LongRowError):
         rows_by(Builder(device, 50), Copies, ends, 20, short, summing=False)
     assert DeviceArray.live == before
@@ -237,9 +248,9 @@ def test_what_is_no_graph_is_left_to_the_host(there):
         ([0, -1], [1, 1]), ([0, 2**33], [1, 1]), ([0.5, 1.0], [1, 1]), ([0, 1], [1]),
         ([[0]], [[1]]), ([True], [False]),
     ):  # fmt: skip
-        assert builder.from_edges(there.put(u), there.put(v)) is None
+        assert from_edges(builder, there.put(u), there.put(v)) is None
     ends = there.put([0, 5]), there.put([1, 1])
-    assert builder.from_edges(*ends, n_vertices=3) is None
+    assert from_edges(builder, *ends, n_vertices=3) is None
 
 
 @pytest.mark.parametrize("kind", ["ones", "bytes", "large", "even", "real", "float32"])
@@ -258,7 +269,7 @@ def test_rows_of_a_matrix_make_the_graph_of_the_host(there, kind):
         made = builder.from_rows(*map(there.put, (matrix.indptr, matrix.indices, matrix.data)))
         if made is not None:
             made_there += 1
-            assert differences(there, made, as_graph(matrix)) == []
+            assert differences(there, DeviceGraph.of(made), as_graph(matrix)) == []
     # Sums of large weights that are no longer exact are left to the host.
     assert made_there >= (1 if kind == "large" else 3)
 
@@ -296,7 +307,7 @@ def test_a_run_on_the_device_makes_the_rows_of_the_host(gpu, kind, monkeypatch):
     assert made[-1] is None
     least = edges.limit_of(Options(device_budget="100%"), m, n, weighted=weights is not None)
     assert right.nbytes < least < 5 * right.nbytes
-    share = f"{100 * edges.building_bytes(m, n, weighted=weights is not None) / least + 1}%"
+    share = f"{100 * device_rows.building_bytes(m, n, weighted=weights is not None) / least + 1}%"
     with edges.rows_made_on(Options(device="cuda", device_budget=share)):
         assert np.array_equal(as_graph(given).targets, right.targets)
     assert made[-1] is not None
@@ -470,7 +481,7 @@ def test_sparse_ids_are_numbered_as_on_the_host(there, spread, kind):
 
 @pytest.mark.parametrize("kind", ["none", "bytes", "real"])
 def test_columns_beyond_the_budget_are_made_in_spans(emulated, kind, monkeypatch):
-    monkeypatch.setattr(edges, "FIXED_BYTES", 8 * PARTIALS + 2048)
+    monkeypatch.setattr(device_rows, "FIXED_BYTES", 8 * PARTIALS + 2048)
     monkeypatch.setattr(copies, "fetched", np.array)
     device = Emulated(emulated, 2)
     device.xp = Counted()
@@ -480,7 +491,7 @@ def test_columns_beyond_the_budget_are_made_in_spans(emulated, kind, monkeypatch
     if kind != "none":
         columns["weight"] = WEIGHTS[kind](m)
     right = as_graph(pd.DataFrame(columns))
-    whole = edges.building_bytes(m, n, weighted=kind != "none") + 8 * n
+    whole = device_rows.building_bytes(m, n, weighted=kind != "none") + 8 * n
     there = There(device, np.asarray, np.array, (), ())
     for room in (whole, whole * 2 // 3):
         before = DeviceArray.peak = DeviceArray.live  # of others, which may be garbage
@@ -579,13 +590,14 @@ def test_vertices_merge_to_the_graphs_of_the_host(there, kind):
         for communities in (1, 5, n):
             labels = dense_labels(graph, RNG.integers(0, communities, n + number))
             count = int(labels.max()) + 1
-            made = builder.merged(given, there.put(labels), count, sums=True)
+            made = DeviceGraph.of(builder.merged(given, there.put(labels), count, sums=True))
             right = replace(induced_graph(graph, labels), loops=np.zeros(count, np.int64), notes=())
             assert differences(there, made, right) == []
             chosen = np.flatnonzero(labels == 0)
             numbers = np.full(n + number, EMPTY, np.uint32)
             numbers[chosen] = np.arange(len(chosen))
             made = builder.merged(given, there.put(numbers), len(chosen), sums=False)
+            made = DeviceGraph.of(made)
             right = replace(subgraph(graph, chosen), loops=np.zeros(len(chosen), np.int64))
             assert differences(there, made, right) == []
 
@@ -602,7 +614,7 @@ def test_runs_agree_on_the_arcs_of_the_host(there, runs):
         )
         counted = replace(given, weights=counts, loops=None, check=False)
         builder = Builder(there.device, there.ranges[number % 2])
-        made = builder.merged(counted, None, n + 1, sums=False)
+        made = DeviceGraph.of(builder.merged(counted, None, n + 1, sums=False))
         assert differences(there, made, right) == []
         assert found == undecided
 

@@ -15,7 +15,7 @@ from louvain_um.formats import graph_file, line_lists, read_graph, reading
 from louvain_um.formats.edge_list import first_lines, sniff
 from louvain_um.formats.edge_list.edges import PARSE_THERE
 from louvain_um.gpu.building import edges, text
-from louvain_um.gpu.building.edges import building_bytes
+from louvain_um.gpu.building.device_rows import building_bytes
 from louvain_um.gpu.building.text import Site, TextThere
 from louvain_um.gpu.graph import FetchedGraph
 from louvain_um.options import Options

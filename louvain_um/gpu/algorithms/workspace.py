@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.events import announcing
-from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import unsigned
 from louvain_um.gpu.runtime import launch
 from louvain_um.gpu.runtime.launch import Struct, layout, pointers
@@ -130,7 +129,7 @@ class PlacedWorkspace(Workspace):
 @contextmanager
 def placed(
     program: Program,
-    graph: Graph | DeviceGraph,
+    graph: Any,
     device: str,
     memory: str | Policy,
     options: Options,
@@ -243,7 +242,7 @@ class KernelRows:
         return replace(self, pages=0) if self.on_demand else self
 
     @classmethod
-    def of(cls, graph: DeviceGraph) -> KernelRows:
+    def of(cls, graph: Any) -> KernelRows:
         """Return a view of a graph's compressed rows."""
         return cls(
             begins=graph.offsets[:-1],

@@ -19,7 +19,6 @@ import numpy as np
 
 from louvain_um.formats.edge_list.edges import SMALL_ID
 from louvain_um.formats.edge_list.scan import WEIGHT, LineFormat
-from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.launch import COLUMNS, column_type, layout
 from louvain_um.graph.build import merge_notes
 from louvain_um.graph.integer_weights import fit
@@ -74,9 +73,10 @@ class BuiltRows:
     targets: Any
     weights: Any
     loops: Any
-    repeats: int
-    weightless: int
-    n_loops: int
+    repeats: int = 0
+    weightless: int = 0
+    n_loops: int = 0
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,27 +171,6 @@ class Builder:
         self.xp = device.xp
         self.range_arcs = range_arcs
         self.partials = self.xp.empty(PARTIALS, np.int64)
-
-    def from_edges(
-        self,
-        u: Any,
-        v: Any,
-        weights: Any = None,
-        *,
-        n_vertices: int | None = None,
-        duplicates: Duplicates | None = None,
-    ) -> DeviceGraph | None:
-        """Return the graph of a list of edges; None if the host must look at it."""
-        listed = self.listed(u, v, weights, n_vertices=n_vertices, duplicates=duplicates)
-        if listed is None:
-            return None
-        made = self.rows(
-            listed.pieces(listed.edges), listed.n, weighted=listed.weighted, summing=listed.summing
-        )
-        notes = listed.notes_of(made)
-        return DeviceGraph(
-            made.offsets, made.targets, made.weights, made.loops, listed.scale, notes=notes
-        )
 
     def listed(
         self,
@@ -473,8 +452,8 @@ class Builder:
 
     def from_rows(
         self, offsets: Any, indices: Any, values: Any, weighted: bool | None = None
-    ) -> DeviceGraph | None:
-        """Return the graph of a symmetric matrix whose rows ascend; None for any other.
+    ) -> BuiltRows | None:
+        """Return the rows of a symmetric matrix whose rows ascend; None for any other.
 
         Rows are shared with the matrix where their type is the graph's. So that the scale is that
         of a list of edges, weights are counted once for each edge.
@@ -510,12 +489,12 @@ class Builder:
         weights = None
         if integers is not None:
             weights = self._joined_integers(integers, values)
-        return DeviceGraph(
-            offsets.astype(np.int64, copy=False),
-            targets,
-            weights,
-            None,
-            1.0 if integers is None else integers.scale,
+        return BuiltRows(
+            offsets=offsets.astype(np.int64, copy=False),
+            targets=targets,
+            weights=weights,
+            loops=None,
+            scale=1.0 if integers is None else integers.scale,
         )
 
     def parsed(
@@ -544,8 +523,8 @@ class Builder:
         found = self._read(counts)
         return None if found["bad"] else (Ends(u, v, w), bool(found["points"]))
 
-    def merged(self, graph: DeviceGraph, labels: Any, n: int, *, sums: bool) -> DeviceGraph:
-        """Return the graph of vertices 0 … n - 1, of which each is all with its label.
+    def merged(self, graph: Any, labels: Any, n: int, *, sums: bool) -> BuiltRows:
+        """Return rows of vertices 0 … n - 1, of which each is all of a graph with its label.
 
         `labels` are uint32 on the device, or None for the vertices themselves. Vertices without
         label (2^32 - 1), arcs within a label or of weight 0, and loops are left out. Weights are
@@ -584,7 +563,13 @@ class Builder:
             out = self._narrowed(out, kept, heaviest)
         else:
             out = None if graph.weights is None else _kept(out, kept)
-        return DeviceGraph(offsets, _kept(targets, kept), out, None, graph.scale, check=False)
+        return BuiltRows(
+            offsets=offsets,
+            targets=_kept(targets, kept),
+            weights=out,
+            loops=None,
+            scale=graph.scale,
+        )
 
     def _merged(self, sorting: SortKeys, counts: Any, *, summing: bool) -> tuple[Any, Any]:
         """Return distinct keys in order, and their weights."""

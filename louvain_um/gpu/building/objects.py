@@ -9,7 +9,8 @@ import numpy as np
 from louvain_um.core.parallel import default_threads
 from louvain_um.formats.column_roles import find_ends
 from louvain_um.formats.two_modes import different_kinds
-from louvain_um.gpu.building.edges import SHARE, rows_of, sizes_within
+from louvain_um.gpu.building.device_rows import SHARE, rows_of, sizes_within
+from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import Duplicates
 
@@ -106,7 +107,7 @@ def _of_matrix(device: Any, matrix: Any) -> Graph | None:
     made = Builder(device).from_rows(
         *(cupy.asarray(array) for array in (matrix.indptr, matrix.indices, matrix.data))
     )
-    return None if made is None else made.as_graph(checked=True)
+    return None if made is None else DeviceGraph.of(made).as_graph(checked=True)
 
 
 def graph_of_columns(

@@ -24,7 +24,7 @@ from louvain_um.formats.edge_list.edges import EdgeList, ParsedBlock, scanned
 from louvain_um.formats.edge_list.scan import WEIGHT, LineFormat
 from louvain_um.formats.graph_file import LINE_BYTES, PIECE_BYTES, GraphFile, Part
 from louvain_um.gpu.building.build import Builder, LongRowError, Text
-from louvain_um.gpu.building.edges import sizes_within
+from louvain_um.gpu.building.device_rows import sizes_within
 from louvain_um.gpu.building.objects import CACHED, graph_of_columns
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import Duplicates

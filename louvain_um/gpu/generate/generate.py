@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.generators.base import WEIGHT_STREAM, stream_key
 from louvain_um.generators.same_degrees import END_STREAM, RandomGraphs, place_bits
 from louvain_um.gpu.building.build import Builder, Ends
-from louvain_um.gpu.building.edges import building_bytes
+from louvain_um.gpu.building.device_rows import building_bytes
 from louvain_um.gpu.dynamic.cuda import CudaDevice
 from louvain_um.gpu.graph import DeviceGraph, there_of
 from louvain_um.gpu.relabel.relabel import community_counts
