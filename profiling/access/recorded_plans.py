@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 MOST_LAUNCHES: Final = 64
 """Launches of a phase; of phases with more runs, each launch stands for several."""
 
+MOST_UNLIKE: Final = 1024
+"""The same where runs mostly go over parts of arrays, each run over other ones."""
+
 PARTS: Final = 16
 """Parts of a pass over the array that is passed over most often: in each, the others go on."""
 
@@ -96,20 +99,26 @@ def _launches(program: Program, phase: Phase, arrays: tuple[Array, ...]) -> Iter
         for number, array in enumerate(program.arrays)
         for access, written in program.accesses(array, phase.name)
     ]
-    launches = max(1, min(MOST_LAUNCHES, round(phase.passes)))
-    repeats = max(1.0, phase.passes / launches)
     streams = [(n, access) for n, access, _ in accesses if isinstance(access, Stream)]
+    alike, unlike = (
+        sum(arrays[n].pages for n, a in streams if (a.passes >= phase.passes) is whole)
+        for whole in (True, False)
+    )
+    most = MOST_UNLIKE if unlike > alike else MOST_LAUNCHES
+    launches = max(1, min(most, round(phase.passes)))
+    repeats = max(1.0, phase.passes / launches)
     passes = [access.passes / repeats for _, access in streams]
     parts = PARTS
     if len(streams) == len(accesses):
-        most = max((arrays[n].pages * access.share for n, access in streams), default=0)
-        parts = max(PARTS, ceil(most / PART_PAGES))
-    parts *= max(1, ceil(max(passes, default=0) / launches))
+        longest = max((arrays[n].pages * access.share for n, access in streams), default=0)
+        parts = max(PARTS, ceil(longest / PART_PAGES))
+    each = max(passes, default=0) / launches
+    parts = max(PARTS, ceil(parts * (each if launches > MOST_LAUNCHES else max(1, ceil(each)))))
     slots = launches * parts
     for at in range(launches):
         edges = np.arange(at * parts, (at + 1) * parts + 1) / slots
         rows = [
-            _rows(number, arrays[number].pages, access.times(1 / repeats), written, edges)
+            _rows(number, arrays[number].pages, access, written, edges, launches, repeats)
             for number, access, written in accesses
         ]
         order = np.argsort(np.concatenate([part for part, _ in rows]), kind="stable")
@@ -122,10 +131,20 @@ def _launches(program: Program, phase: Phase, arrays: tuple[Array, ...]) -> Iter
 
 
 def _rows(
-    number: int, pages: int, access: Stream | Gather, written: bool, edges: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], Touches]:
-    """Return the runs of an access between shares of the whole, and the part of each."""
+    number: int, pages: int, access: Stream | Gather, written: bool, edges: NDArray[np.float64],
+    launches: int, repeats: float,
+) -> tuple[NDArray[np.int64], Touches]:  # fmt: skip
+    """Return the runs of an access between shares of the whole, and the part of each.
+
+    A launch that stands for several, none of them a pass over a stream, goes over all of their
+    parts, and reads so much less of each page.
+    """
     inside = max(1, round(pages * access.share))
+    nbytes = PAGE_BYTES
+    if isinstance(access, Stream) and access.passes <= launches:
+        nbytes = max(1, round(PAGE_BYTES / repeats))
+    else:
+        access = access.times(1 / repeats)
     if isinstance(access, Stream):
         cuts = (access.passes * inside * edges).astype(np.int64)
         # A run ends with its part, and with the array.
@@ -133,7 +152,7 @@ def _rows(
         begins = np.unique(np.concatenate([cuts, turns]))
         part = np.searchsorted(cuts, begins[:-1], side="right") - 1
         way = Access.WRITE if written else Access.READ
-        return part, Touches.runs(number, begins[:-1] % inside, np.diff(begins), way)
+        return part, Touches.runs(number, begins[:-1] % inside, np.diff(begins), way, nbytes)
     way = Access.SCATTER if written else Access.GATHER
     if isinstance(access, Atomic):
         way = Access.ATOMIC

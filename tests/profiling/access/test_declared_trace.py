@@ -131,6 +131,16 @@ def test_a_stream_is_passed_over_as_often_as_declared(passes):
     assert run.bytes_to_device == 20 * 64 * MIB
 
 
+@pytest.mark.parametrize("passes", [100, 640, 5000])
+def test_a_stream_that_many_runs_share_is_passed_over_as_often(passes):
+    data = ProgramArray(name="data", shape=16 * MIB, reads=Stream(20), from_host=1)
+    run = simulated(data, Phase(name="run", passes=passes), 32 * MIB)
+    assert run.total("evictions") == 20 * 32 - 16
+    assert run.bytes_to_device == 20 * 64 * MIB
+    assert run.costs["launch"] == pytest.approx(passes * H200.launch_seconds, rel=1e-3)
+    assert run.costs["compute"] == pytest.approx(20 * 64 * MIB / H200.device_bandwidth, rel=0.01)
+
+
 def test_runs_beyond_the_launches_of_a_trace_are_counted():
     data = ProgramArray(name="data", shape=4 * MIB, reads=Stream(640), from_host=1)
     phase = Phase(name="run", passes=640)
