@@ -1,9 +1,12 @@
 """Files that readers once failed on, and random changes of them: never a raw exception."""
 
+import gzip
 import random
 import shutil
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from louvain_um.formats import read_graph
 from tests.formats.noise import CORPUS, changed, files_of, read_all
@@ -32,3 +35,11 @@ def test_changed_files(path, tmp_path):
 def test_files_that_are_graphs(name, tmp_path):
     shutil.copy(CORPUS / "graphs" / name, tmp_path / name)
     assert read_graph(tmp_path / name).n_edges == (2 if name.endswith("csv") else 1)
+
+
+@settings(max_examples=200)
+@given(st.text('01 \t\n,;"#%/-.eanx', max_size=30), st.sampled_from(["g.txt", "g.txt.gz"]))
+def test_any_text(tmp_path_factory, text, name):
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    read_all(path)

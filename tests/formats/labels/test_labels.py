@@ -1,4 +1,3 @@
-import errno
 import gzip
 import io
 import json
@@ -244,18 +243,6 @@ def test_bad_targets(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(lu.LouvainUmError, match="regular file"):
         write_labels(tmp_path / "pipe.csv", result(None), force=True)
-
-
-def test_a_full_disc_leaves_nothing(tmp_path, monkeypatch):
-    def full(file, *_):
-        file.write(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setitem(module.WRITERS, ".csv", full)
-    with pytest.raises(lu.LouvainUmError, match="the disk is full") as caught:
-        write_labels(tmp_path / "x.csv", result(None))
-    assert "\n" not in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_stays_a_link(tmp_path):
