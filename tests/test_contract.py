@@ -122,8 +122,8 @@ def test_options(backend, kinds, method):
         if kind in kinds
         for each in options
     ]
-    if "deep" in backend.marks:  # a run of these takes seconds
-        runs = [run for run in runs if run[0] == "weighted"]
+    if "deep" in backend.marks:  # a run of these takes seconds, and random ones take all options
+        runs = [run for run in runs if run[0] == "weighted"][::3]
     assert not differing(backend, runs)
 
 
@@ -194,7 +194,7 @@ def test_ranks_refuse_other_objectives_and_constraints(name):
             available(name).detect(graph(), Options(**options))
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(4 * EXAMPLES, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("times", [1, pytest.param(2 * EXAMPLES, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("method", METHODS)
 def test_random_graphs_and_options(backend, method, times):
     """The CPU's labels and levels are the oracle's, another engine's the CPU's."""
@@ -318,10 +318,11 @@ def test_relabelling_keeps_the_modularity_of_a_partition(graph, shuffle):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_repeating_changes_nothing(backend, method):
-    graph = LARGER["rmat"]() if backend.seeds else KINDS["weighted"]()
-    options = Options(method=method, seed=5)
+    if not backend.seeds:
+        pytest.skip("each of its runs is compared with the CPU's")
+    graph, options = LARGER["rmat"](), Options(method=method, seed=5)
     first = backend.detect(graph, options)
-    for _ in range(5 if backend.seeds else 1):
+    for _ in range(5):
         assert_equal(backend.detect(graph, options), first)
 
 

@@ -1,5 +1,7 @@
 """Random histories: every store holds what a dict does after every batch."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,8 +61,13 @@ def test_the_order_of_a_batch_does_not_matter(data, seed, weighted):
     assert len({g.digest() for g in graphs}) == 1
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("store", [*STORES, *OPTIONS, *MORE_OPTIONS, *PUBLISHED])
+@pytest.mark.parametrize(
+    ("store", "weighted"),
+    [
+        *itertools.product([*STORES, *OPTIONS, *PUBLISHED], [False, True]),
+        *((store, True) for store in MORE_OPTIONS),
+    ],
+)
 def test_a_hundred_thousand_operations(store, weighted):
     model = Model(150, weighted, store)
     g = DynamicGraph(150, weighted=weighted, store=store, threads=2)
