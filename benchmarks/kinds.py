@@ -180,9 +180,9 @@ def bipartite(
     users, items, m = arcs // each, max(tastes, arcs // per_item), arcs // 2
     u = rng.integers(0, users, m)
     taste, of_taste = u * tastes // users, items // tastes
-    own = taste * of_taste + (rng.random(m) ** 2.5 * of_taste).astype(xp.int64)
+    home = taste * of_taste + (rng.random(m) ** 2.5 * of_taste).astype(xp.int64)
     other = (rng.random(m) ** 3 * items).astype(xp.int64)
-    return users + items, u, users + xp.where(rng.random(m) < inside, own, other)
+    return users + items, u, users + xp.where(rng.random(m) < inside, home, other)
 
 
 def chains(xp: Any, rng: Any, arcs: int, every: int = 20) -> Edges:
@@ -217,16 +217,16 @@ def planted(
     """Groups of equal size; degrees hardly differ."""
     n, m = max(2 * size, arcs // degree // size * size), arcs // 2
     u = rng.integers(0, n, m)
-    own = u // size * size + rng.integers(0, size, m)
-    return n, u, xp.where(rng.random(m) < inside, own, rng.integers(0, n, m))
+    home = u // size * size + rng.integers(0, size, m)
+    return n, u, xp.where(rng.random(m) < inside, home, rng.integers(0, n, m))
 
 
 def affiliation(xp: Any, rng: Any, arcs: int, size: int = 12, each: int = 3) -> Edges:
     """Groups that overlap: a near one, a farther one and others at random; all members know."""
     n = arcs // (each * (size - 1))
-    groups, own = n * each // size, xp.arange(n) // size
+    groups, home = n * each // size, xp.arange(n) // size
     away = (((1 - rng.random(n)) ** (-1 / 0.8) - 1) * 3).astype(xp.int64)
-    joined = [xp.minimum(own % groups, groups - 1), (own + away) % groups]
+    joined = [xp.minimum(home % groups, groups - 1), (home + away) % groups]
     joined += [rng.integers(0, groups, n) for _ in range(each - 2)]
     groups_of, member = xp.concatenate(joined), xp.tile(xp.arange(n), each)
     order = xp.argsort(groups_of, kind="stable")

@@ -511,8 +511,8 @@ def blocked(pages: Any, factor: int, warps: int) -> Any:
     if not factor:
         return pages
     at = np.arange(len(pages))
-    own = at // factor
-    return pages[np.lexsort((own, at % factor, own // warps))]
+    warp = at // factor
+    return pages[np.lexsort((warp, at % factor, warp // warps))]
 
 
 def traffic(name: str, graph: lu.Graph) -> Row:

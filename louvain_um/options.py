@@ -388,9 +388,9 @@ def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Functi
 
     def decorate(function: Function) -> Function:
         shown = signature(function)
-        own = [p for p in shown.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-        first = [p for p in own if p.kind is not Parameter.KEYWORD_ONLY or p.name == "method"]
-        last = [p for p in own if p not in first]
+        accepted = [p for p in shown.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        first = [p for p in accepted if p.kind is not Parameter.KEYWORD_ONLY or p.name == "method"]
+        last = [p for p in accepted if p not in first]
         shown = shown.replace(parameters=[*first, *added, *last])
         # scikit-learn constructs anything; what `fit` makes of it is checked then.
         checks = {} if function.__name__ == "__init__" else kind_checks(shown)

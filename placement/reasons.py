@@ -97,8 +97,8 @@ def explain(
         mine = [array for array in arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
         room = max(0, limit - others - capacity(a for a in mine if not a.holds_input_arcs))
-        own = placements[group].kind
-        host = Placement(own) if own in ("pinned", "peer") else HOST
+        input_arrays = placements[group].kind
+        host = Placement(input_arrays) if input_arrays in ("pinned", "peer") else HOST
         terms = estimate(mine, room, work, scales, host, in_pages=choice.in_pages)
         whole = sum(terms.values(), Estimate())
         why = _sentence(choice, work, group, placements[group], whole, there[group])
@@ -199,14 +199,14 @@ def _compact(choice: Candidate) -> tuple[str, ...]:
     """Return how the input takes fewer bytes."""
     if not choice.form.compact:
         return ()
-    own = [a for a in choice.form.arrays if a.level == 0]
-    width = next(a.itemsize for a in own if a.role == "targets")
+    input_arrays = [a for a in choice.form.arrays if a.level == 0]
+    width = next(a.itemsize for a in input_arrays if a.role == "targets")
     found = [f"targets {width:.1f} instead of 4"] if width < 4 else []
-    if any(a.role == "weights" for a in own):
+    if any(a.role == "weights" for a in input_arrays):
         found.append("weights 2")
-    if any(a.role == "offsets" and a.itemsize == 4 for a in own):
+    if any(a.role == "offsets" and a.itemsize == 4 for a in input_arrays):
         found.append("offsets 4 instead of 8")
-    if not any(a.role == "degrees" for a in own):
+    if not any(a.role == "degrees" for a in input_arrays):
         found.append("no degrees, which follow from offsets")
     return (f"level 0 takes fewer bytes: {', '.join(found)}",)
 

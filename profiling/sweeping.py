@@ -133,10 +133,10 @@ def _settings(
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep.points import Settings, parse_policies, places_of, rates_of
 
-    own = subjects[0].record if isinstance(subjects[0].graph, Program) else None
+    declared = subjects[0].record if isinstance(subjects[0].graph, Program) else None
     machines = _listed("machine", machine)
     Options(device=device)  # checks it
-    gpus, measured = places_of(machines, "cpu" if own and device == "auto" else device)
+    gpus, measured = places_of(machines, "cpu" if declared and device == "auto" else device)
     given = _listed("budgets", budgets, int, Budget)
     sizes = tuple(Budget.parse(budget) for budget in given)
     if any(budget.fraction is not None and budget.fraction > 1 for budget in sizes):
@@ -148,7 +148,7 @@ def _settings(
     both = measured and machines and all(s.record is None for s in subjects)
     return Settings(
         policies=parse_policies(named) if isinstance(named, str) else tuple(named),
-        rates=rates_of(sizes, None if own is None else peak_of(own())),
+        rates=rates_of(sizes, None if declared is None else peak_of(declared())),
         gpus=gpus,
         device=measured,
         **how,

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 from louvain_um.api import run
-from louvain_um.core.atomic_files import OwnFolder, is_empty, open_resolved, replacing
+from louvain_um.core.atomic_files import LockedFolder, is_empty, open_resolved, replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer
@@ -317,11 +317,11 @@ class ProfileStore:
         path = folder / POINTS
         setup = json.loads(json.dumps(setup))
         check_folder(folder, force=force)
-        self._own = OwnFolder(folder)
+        self._lock = LockedFolder(folder)
         try:
             self._open(path, setup, force=force)
         except BaseException:
-            self._own.close()
+            self._lock.close()
             raise
 
     def _open(self, path: Path, setup: Any, *, force: bool) -> None:
@@ -380,7 +380,7 @@ class ProfileStore:
         trace: TracebackType | None,
     ) -> None:
         self.file.close()
-        self._own.close()
+        self._lock.close()
 
     def add(self, point: ResolutionPoint) -> None:
         """Keep a finished point."""

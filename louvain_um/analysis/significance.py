@@ -59,8 +59,8 @@ def significance(
     volume = np.concatenate(volumes)
     order = np.argsort(volume, kind="stable")
     volume, share = volume[order], _share(np.concatenate(inside), volume)[order]
-    own = community_weights(graph, found.labels)
-    mine = zip(own[1], _share(*own), strict=True)
+    found_sums = community_weights(graph, found.labels)
+    mine = zip(found_sums[1], _share(*found_sums), strict=True)
     return Significance(
         modularity=found.modularity,
         null=np.array(null),

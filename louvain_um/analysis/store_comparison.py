@@ -17,7 +17,7 @@ import numpy as np
 
 from louvain_um.algorithms.products import pagerank, spmv
 from louvain_um.algorithms.structure import triangles
-from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
+from louvain_um.core.atomic_files import LockedFolder, is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn, random_ends
@@ -157,7 +157,7 @@ def compare_stores(
         The folder holds results of other settings, and `force` is off, or another run is writing
         there.
     """
-    with OwnFolder(folder):
+    with LockedFolder(folder):
         return _compare(sources, settings, folder, force=force, progress=progress)
 
 

@@ -237,8 +237,8 @@ def with_options(name: str, kind: type[Any]) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         options = inspect.signature(kind, eval_str=True).parameters
-        own = inspect.signature(command, eval_str=True).parameters
-        parameters = [*(own[key] for key in own if key != name), *options.values()]
+        declared = inspect.signature(command, eval_str=True).parameters
+        parameters = [*(declared[key] for key in declared if key != name), *options.values()]
 
         @functools.wraps(command)
         def run(*args: Any, **kwargs: Any) -> None:

@@ -366,7 +366,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-class OwnFolder:
+class LockedFolder:
     """A folder that one run at a time writes to, where the system supports that."""
 
     def __init__(self, path: str | Path) -> None:
@@ -396,7 +396,7 @@ class OwnFolder:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def __enter__(self) -> OwnFolder:
+    def __enter__(self) -> LockedFolder:
         return self
 
     def __exit__(self, *_: object) -> None:

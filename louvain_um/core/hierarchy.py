@@ -266,14 +266,14 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
             break
     labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started
-    own = run.objective.name != "cpm"
+    is_modularity = run.objective.name != "cpm"
     return Communities(
         graph=graph if isinstance(graph, Graph) else None,
         labels=labels,
         maps=tuple(maps),
         coarse_labels=tuple(coarse_labels),
         levels=tuple(run.levels),
-        modularity=run.best if own else modularity_of(graph, labels),
+        modularity=run.best if is_modularity else modularity_of(graph, labels),
         objective=run.objective.name,
         value=run.best,
         resolution=options.resolution,

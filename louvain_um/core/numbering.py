@@ -70,16 +70,16 @@ def _squares(values, parts):
 @kernel()
 def _community_weights(offsets, targets, weights, weighted, loops, labels, inside, totals):
     for v in range(len(labels)):
-        own = labels[v]
+        community = labels[v]
         within = 2 * loops[v]
         degree = 2 * loops[v]
         for j in range(offsets[v], offsets[v + 1]):
             weight = np.int64(weights[j]) if weighted else np.int64(1)
             degree += weight
-            if labels[targets[j]] == own:
+            if labels[targets[j]] == community:
                 within += weight
-        inside[own] += within
-        totals[own] += degree
+        inside[community] += within
+        totals[community] += degree
 
 
 UNSEEN = np.uint32(2**32 - 1)

@@ -198,10 +198,10 @@ def sum_arcs(t, threads, rows, labels, groups, tables, chunk, out):
                 loop += loops[v]
                 low, high = begins[v], ends[v]
                 if weighted:
-                    count, own, _ = collect_weighted(
+                    count, inner, _ = collect_weighted(
                         labels, targets, weights, low, high, c, names, loads
                     )
-                    inside += own
+                    inside += inner
                 else:
                     count = collect(labels, targets, low, high, c, names)
                     inside += high - low - np.int64(count)

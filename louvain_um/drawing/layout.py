@@ -193,9 +193,9 @@ def _positions(
         inside = np.flatnonzero(part == which)
         place = np.full(count, -1)
         place[inside] = np.arange(len(inside))
-        own = part[ends[:, 0]] == which if len(ends) else np.zeros(0, bool)
+        within = part[ends[:, 0]] == which if len(ends) else np.zeros(0, bool)
         first = None if start is None else start[inside]
-        at = _springs(len(inside), place[ends[own]], weights[own], seed, first)
+        at = _springs(len(inside), place[ends[within]], weights[within], seed, first)
         if number == 0:
             positions[inside] = _separate(at, radii[inside])
             continue

@@ -76,10 +76,10 @@ class Stays:
 
     def sizes(self, community: int) -> NDArray[np.int64]:
         """Return a community's members after each batch, int64[batches]."""
-        own = self.ids == community
+        members = self.ids == community
         steps = np.zeros(self.batches + 1, np.int64)
-        np.add.at(steps, self.begins[own], 1)
-        np.add.at(steps, self.ends[own], -1)
+        np.add.at(steps, self.begins[members], 1)
+        np.add.at(steps, self.ends[members], -1)
         return np.cumsum(steps)[:-1]
 
     def at(self, batch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -122,8 +122,8 @@ def draw_flows(ax: Any, stays: Stays, times: list[str], columns: int = 10) -> No
     states, heights = [], []
     for batch in samples.tolist():
         vertices, ids = stays.at(batch)
-        own, inverse, sizes = np.unique(ids, return_inverse=True, return_counts=True)
-        places = np.array([rank.get(int(community), NAMED) for community in own], np.int64)
+        communities, inverse, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+        places = np.array([rank.get(int(community), NAMED) for community in communities], np.int64)
         keep = sizes[inverse] > 1
         states.append((vertices[keep], places[inverse][keep]))
         heights.append(np.bincount(states[-1][1], minlength=NAMED + 1))

@@ -213,14 +213,14 @@ def store_page(records: Sequence[dict[str, Any]]) -> str:
     stores = list(dict.fromkeys(r["store"] for r in records))
     charts, tables = [], []
     for graph in graphs:
-        own = [r for r in records if r["graph"] == graph]
+        chosen = [r for r in records if r["graph"] == graph]
         for what, verb in (("insert", "inserted"), ("delete", "deleted")):
             charts.append(
                 chart(
                     f"{graph}: edges {verb} per second",
                     "By edges of a batch; higher is faster.",
                     3.2,
-                    partial(draw_rates, records=own, stores=stores, what=what),
+                    partial(draw_rates, records=chosen, stores=stores, what=what),
                 )
             )
         charts.append(
@@ -228,10 +228,10 @@ def store_page(records: Sequence[dict[str, Any]]) -> str:
                 f"{graph}: room and reading",
                 "Bytes per arc, and time to read every arc: lower left is better.",
                 3.2,
-                partial(draw_costs, records=own, stores=stores),
+                partial(draw_costs, records=chosen, stores=stores),
             )
         )
-        measured = [c for c in TRIALS if any(r[c[1]] is not None for r in own)]
+        measured = [c for c in TRIALS if any(r[c[1]] is not None for r in chosen)]
         for title, columns in ((graph, STORE_COLUMNS), (f"{graph}, other than batches", measured)):
             if columns:
                 tables.append(
@@ -239,7 +239,7 @@ def store_page(records: Sequence[dict[str, Any]]) -> str:
                         "title": title,
                         "about": "Medians; all stores hold the same contents.",
                         "head": ("store", "batch", *(name for name, _, _ in columns)),
-                        "rows": [cells(r, columns) for r in own],
+                        "rows": [cells(r, columns) for r in chosen],
                     }
                 )
     facts = f"{count(len(stores), 'store', 'stores')} · {count(len(graphs), 'graph', 'graphs')}"
@@ -262,10 +262,10 @@ def draw_rates(
 ) -> None:
     """Draw edges per second by the size of batches."""
     for place, store in enumerate(stores):
-        own = [r for r in records if r["store"] == store and r[f"{what}_edges_per_second"]]
-        if own:
-            sizes = [r["batch"] or 1 for r in own]
-            rates = [r[f"{what}_edges_per_second"] for r in own]
+        chosen = [r for r in records if r["store"] == store and r[f"{what}_edges_per_second"]]
+        if chosen:
+            sizes = [r["batch"] or 1 for r in chosen]
+            rates = [r[f"{what}_edges_per_second"] for r in chosen]
             ax.plot(sizes, rates, "o-", color=colour(place), label=store, linewidth=1.2)
     ax.set(xscale="log", yscale="log", xlabel="edges a batch", ylabel="edges per second")
     finish(ax)
@@ -274,10 +274,10 @@ def draw_rates(
 def draw_costs(ax: Any, *, records: Sequence[dict[str, Any]], stores: Sequence[str]) -> None:
     """Draw the time of a traversal by bytes per arc."""
     for place, store in enumerate(stores):
-        own = [r for r in records if r["store"] == store]
-        if own:
+        chosen = [r for r in records if r["store"] == store]
+        if chosen:
             ax.plot(
-                [r["bytes_per_arc"] for r in own], [r["traverse_ms"] for r in own], "o",
+                [r["bytes_per_arc"] for r in chosen], [r["traverse_ms"] for r in chosen], "o",
                 color=colour(place), label=store,
             )  # fmt: skip
     ax.set(xlabel="bytes per arc", ylabel="reading all arcs, ms", xscale="log", yscale="log")

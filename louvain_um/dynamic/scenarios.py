@@ -239,8 +239,8 @@ def _drawn(rng: np.random.Generator, of: U32, labels: U32, inside: float, outsid
     sizes = np.bincount(labels)
     firsts = np.cumsum(sizes) - sizes
     within = np.repeat(of, rng.poisson(inside, len(of)))
-    own = labels[within]
-    mates = order[firsts[own] + (rng.random(len(within)) * sizes[own]).astype(np.int64)]
+    groups = labels[within]
+    mates = order[firsts[groups] + (rng.random(len(within)) * sizes[groups]).astype(np.int64)]
     beyond = np.repeat(of, rng.poisson(outside, len(of)))
     others = rng.integers(0, len(labels), len(beyond), np.uint32)
     u, v = np.concatenate([within, beyond]), np.concatenate([mates, others])

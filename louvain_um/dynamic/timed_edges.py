@@ -22,7 +22,7 @@ from louvain_um.formats.graph_file import GraphFile, open_graph_file
 from louvain_um.formats.objects import is_example
 from louvain_um.formats.parse_errors import DECIMAL_COMMA
 from louvain_um.formats.read_options import TimedOptions
-from louvain_um.formats.tables import factorize, own_ids
+from louvain_um.formats.tables import checked_ids, factorize
 from louvain_um.results.display import count
 
 PARQUET_MAGIC: Final = b"PAR1"
@@ -205,7 +205,7 @@ def _of_columns(
     u, v, names = columns.u, columns.v, None
     if u.dtype.kind in "iu" and v.dtype.kind in "iu":
         try:
-            u, v = own_ids(u, "source"), own_ids(v, "target")
+            u, v = checked_ids(u, "source"), checked_ids(v, "target")
         except GraphError as error:
             raise file.error(str(error)) from None
     else:

@@ -222,7 +222,7 @@ def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | N
         integers = at_scale(data, scale, threads)
     targets = _as_ids(indices, threads)
     offsets = indptr.astype(np.int64, copy=False)
-    own = np.zeros(n, np.int64)
+    loop_weights = np.zeros(n, np.int64)
     if loops:
         if weighted and loops == n > 1 and data.dtype.kind == "f" and most == 1:
             notes += (DIAGONAL,) if (matrix.diagonal() == 1).all() else ()
@@ -232,13 +232,15 @@ def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | N
         given = np.empty(0, np.int64) if integers is None else integers
         others = np.empty(int(kept[-1]), np.uint32)
         left = np.empty(0 if integers is None else len(others), np.int64)
-        parallel.run(_leave_out_loops, threads, offsets, targets, given, kept, others, left, own)
+        parallel.run(
+            _leave_out_loops, threads, offsets, targets, given, kept, others, left, loop_weights
+        )
         offsets, targets = kept, others
         integers = None if integers is None else left
         notes += loop_note(loops)
     if integers is not None and (not len(integers) or value_range(integers)[1] < 2**32):
         integers = integers.astype(np.uint32)
-    return Graph(offsets, targets, integers, own, scale, names, notes, check=False)
+    return Graph(offsets, targets, integers, loop_weights, scale, names, notes, check=False)
 
 
 def value_range(values: NDArray[Any]) -> tuple[float, float]:
@@ -536,7 +538,7 @@ def _count_others(t, threads, offsets, targets, counts):
 
 
 @kernel()
-def _leave_out_loops(t, threads, offsets, targets, weights, kept, others, left, own):
+def _leave_out_loops(t, threads, offsets, targets, weights, kept, others, left, loop_weights):
     """Write rows without loops, and each loop's weight."""
     n = len(offsets) - 1
     has = len(weights) > 0
@@ -544,7 +546,7 @@ def _leave_out_loops(t, threads, offsets, targets, weights, kept, others, left, 
         place = kept[v]
         for j in range(offsets[v], offsets[v + 1]):
             if np.int64(targets[j]) == v:
-                own[v] = weights[j] if has else 1
+                loop_weights[v] = weights[j] if has else 1
                 continue
             others[place] = targets[j]
             if has:

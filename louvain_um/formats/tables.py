@@ -217,7 +217,7 @@ def from_ids(
     u, v = whole(u), whole(v)
     integers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
     if integers:
-        u, v = own_ids(u, "source", owned=owned), own_ids(v, "target", owned=owned)
+        u, v = checked_ids(u, "source", owned=owned), checked_ids(v, "target", owned=owned)
     else:
         u, v, names = factorize(u, v)
     if (options.bipartite or not integers) and (unsuited := options.unsuited_to_names()):
@@ -328,7 +328,7 @@ def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], 
     return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
 
-def own_ids(ids: NDArray[Any], what: str, *, owned: bool = False) -> NDArray[Any]:
+def checked_ids(ids: NDArray[Any], what: str, *, owned: bool = False) -> NDArray[Any]:
     """Return whole numbers that may be changed, in 32 bits if they fit: a copy unless `owned`."""
     found = narrowed(ids)
     if found.least < 0:

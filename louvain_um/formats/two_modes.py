@@ -159,8 +159,8 @@ def _numbered(
     ids: NDArray[Any], names: NDArray[Any] | None
 ) -> tuple[NDArray[np.uint32], int, NDArray[Any]]:
     """Return the ids numbered 0 … n − 1, n, and the id or name of each number."""
-    own = ids.astype(np.uint32 if ids.dtype == np.uint32 else np.int64)
-    numbers, _, n, found = number_vertices(own, own.copy())
+    whole = ids.astype(np.uint32 if ids.dtype == np.uint32 else np.int64)
+    numbers, _, n, found = number_vertices(whole, whole.copy())
     places = np.arange(n) if found is None else found
     return numbers, n, places if names is None else names[places]
 

@@ -71,11 +71,11 @@ def write(
 ) -> tuple[str, ...]:
     """Write a graph; `write_graph` documents it."""
     refuse_directed(graph, "directed edges to write")
-    name, own = kind or format_of(path), graph.attributes or {}
+    name, held = kind or format_of(path), graph.attributes or {}
     notes: tuple[str, ...] = ()
     if name in RESERVED:
-        attributes = {**attributes, **{key: own[key] for key in own if key not in attributes}}
-    elif own:
+        attributes = {**attributes, **{key: held[key] for key in held if key not in attributes}}
+    elif held:
         notes = (f"attributes of vertices are left out; {', '.join(ATTRIBUTED)} keep them",)
     writer = writer_for(path, kind, force, attributes)
     graph = _with_names_of(graph, name, path)

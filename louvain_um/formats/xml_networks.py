@@ -69,8 +69,8 @@ def parsed_graphml(file: GraphFile) -> Network:
         network.nodes[name] = _data(node, keys)
     for edge in graphs[0].iter("edge"):
         ends = _required(file, edge, "source"), _required(file, edge, "target")
-        own = edge.get("directed")
-        direction = None if own is None else own == "true"
+        marked = edge.get("directed")
+        direction = None if marked is None else marked == "true"
         network.add_edge(*ends, _data(edge, keys), directed=direction)
     if not network.directed:
         network.both_ways.clear()

@@ -224,21 +224,21 @@ def weights_to_write(graph: GraphData) -> Callable[[NDArray[np.int64]], NDArray[
     total = arcs // 2 + loops
     if total == 0:
         return lambda integers: integers / graph.scale
-    own = int(np.frexp(graph.scale)[1]) - 1
+    kept = int(np.frexp(graph.scale)[1]) - 1
     edges = graph.n_edges
-    shift = largest_shift(total, own, edges)
+    shift = largest_shift(total, kept, edges)
     # Rounding moves the total by less than one unit per edge, at this shift and at the next.
     room = MAX_TOTAL_WEIGHT - 2 * edges
-    sums = (2 * total * 2.0 ** (shift - own), 2 * total * 2.0 ** (shift + 1 - own))
-    if shift < own or any(abs(room - at) <= 8 * edges for at in sums):
+    sums = (2 * total * 2.0 ** (shift - kept), 2 * total * 2.0 ** (shift + 1 - kept))
+    if shift < kept or any(abs(room - at) <= 8 * edges for at in sums):
         return lambda integers: integers / graph.scale
-    return lambda integers: np.sign(integers) * _shortest(np.abs(integers), own, shift)
+    return lambda integers: np.sign(integers) * _shortest(np.abs(integers), kept, shift)
 
 
-def _shortest(integers: NDArray[np.int64], own: int, shift: int) -> NDArray[np.float64]:
-    """Return doubles of few digits that round to ``integers · 2^(shift − own)`` at `shift`."""
-    exact = np.ldexp(integers.astype(np.float64), -own)
-    wanted = np.ldexp(integers.astype(np.float64), shift - own)
+def _shortest(integers: NDArray[np.int64], kept: int, shift: int) -> NDArray[np.float64]:
+    """Return doubles of few digits that round to ``integers · 2^(shift − kept)`` at `shift`."""
+    exact = np.ldexp(integers.astype(np.float64), -kept)
+    wanted = np.ldexp(integers.astype(np.float64), shift - kept)
     out = exact.copy()
     places = np.flatnonzero(integers)
     leading = np.floor(np.log10(exact[places])).astype(np.int64)

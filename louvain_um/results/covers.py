@@ -145,17 +145,17 @@ def overlapping_nmi(first: Any, second: Any) -> tuple[float, float]:
     cells = [both, x[at] - both, y[to] - both, n - x[at] - y[to] + both]
     d, c, b, a = (_information(cell / n) for cell in cells)
     left: list[NDArray[np.float64]] = []  # what each community leaves open, given the other cover
-    for own, other, mine, theirs in ((at, to, *alone), (to, at, *alone[::-1])):
+    for here, other, mine, theirs in ((at, to, *alone), (to, at, *alone[::-1])):
         found = mine.copy()
         close = a + d > b + c
-        np.minimum.at(found, own[close], (a + b + c + d)[close] - theirs[other[close]])
+        np.minimum.at(found, here[close], (a + b + c + d)[close] - theirs[other[close]])
         left.append(np.maximum(found, 0))
     h_x, h_y = (float(each.sum()) for each in alone)
     shared = (h_x - left[0].sum() + h_y - left[1].sum()) / 2
     most = max(h_x, h_y)
     open_shares = [
-        np.divide(each, own, out=np.ones(len(own)), where=own > 0).mean()
-        for each, own in zip(left, alone, strict=True)
+        np.divide(each, here, out=np.ones(len(here)), where=here > 0).mean()
+        for each, here in zip(left, alone, strict=True)
     ]
     return float(shared / most) if most else 0.0, float(1 - sum(open_shares) / 2)
 

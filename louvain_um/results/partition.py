@@ -163,8 +163,8 @@ def nested_labels(
     counts = [int(part.max(initial=0)) for part in nested]
     return [
         part
-        for part, own, later in zip(nested, counts, [*counts[1:], -1], strict=True)
-        if own > later
+        for part, this, later in zip(nested, counts, [*counts[1:], -1], strict=True)
+        if this > later
     ]
 
 

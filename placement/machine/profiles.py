@@ -194,9 +194,9 @@ def machine_for(device: int | str | None = None) -> Machine:
     name, memory = (device, None) if isinstance(device, str) else present(device or 0)
     if name is None:
         return _chosen(FALLBACK, f"no GPU here; the profile {FALLBACK.name} is assumed")
-    own = calibrated_file(name)
-    if own.is_file():
-        return _chosen(load_machine(own), f"measured on this {name}: {own}")
+    measured = calibrated_file(name)
+    if measured.is_file():
+        return _chosen(load_machine(measured), f"measured on this {name}: {measured}")
     shipped = _named(name)
     if shipped is not None:
         return _chosen(shipped, f"shipped for {name}; louvain-um calibrate measures this one")

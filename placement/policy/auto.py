@@ -424,12 +424,12 @@ def choose(
         if found.fitted.within(limit - (wasted_bytes(limit, form.arrays) if in_pages else 0)):
             return best_of([found, *still], limit) or found
     fewest = smallest or low_scratch
-    own = [offloaded_within(fewest, work, limit, order=o, in_pages=in_pages) for o in ORDERS]
-    best = best_of([*own, *still], limit)
+    offloaded = [offloaded_within(fewest, work, limit, order=o, in_pages=in_pages) for o in ORDERS]
+    best = best_of([*offloaded, *still], limit)
     if in_pages and best:
         return best
     if work.machine.beyond == "peer":
-        return best or own[0]  # the package's policies are about the host
+        return best or offloaded[0]  # the package's policies are about the host
     known = [
         candidate(
             replace(find_policy(name), name=AUTO.name), form, work, limit,
@@ -441,4 +441,4 @@ def choose(
     ]  # fmt: skip
     if free is not None:
         known = [one for one in known if guarded_bytes(one.layout) <= free]
-    return best_of([*own, *known], limit) or own[0]
+    return best_of([*offloaded, *known], limit) or offloaded[0]

@@ -110,10 +110,10 @@ class _Seen:
         ended = np.maximum.accumulate(time[kernels] + events["duration"][kernels])
         self.at = np.searchsorted(ended, time[rows], side="right")
         for number in range(self.gpus) if most else ():  # kernels of several GPUs overlap
-            mine, own = self.came & (self.gpu == number), np.flatnonzero(self.device == number)
-            ended = np.maximum.accumulate((time + events["duration"])[kernels[own]])
+            mine, launched = self.came & (self.gpu == number), np.flatnonzero(self.device == number)
+            ended = np.maximum.accumulate((time + events["duration"])[kernels[launched]])
             after = np.searchsorted(ended, time[rows[mine]], side="right")
-            self.at[mine] = np.append(own, len(kernels))[after]
+            self.at[mine] = np.append(launched, len(kernels))[after]
         self.begins, self.ends = _merged(self.first, self.pages, GAP_PAGES)
         self.owner = np.searchsorted(self.begins, self.first, side="right") - 1
         self.first -= self.begins[self.owner]

@@ -48,13 +48,13 @@ def in_vertex_blocks(
     writer = _BlockReplay(trace, capacity, mode)
     for step in trace.steps:
         writer.add(step)
-    own = {
+    in_blocks = {
         # Given as ranges, an array has an arena of its own, at whose start its blocks begin.
         array.name: ((array.pages, str(placements[array.name])),)
         for array in trace.arrays
         if array.holds_input_arcs
     }
-    return replace(trace, steps=tuple(writer.steps)), {**placements, **own}
+    return replace(trace, steps=tuple(writer.steps)), {**placements, **in_blocks}
 
 
 class _BlockReplay:

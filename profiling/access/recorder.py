@@ -330,15 +330,15 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
 
     labels = named("refined" if event.level == level and named("refined", level) in program.alive
                    else "labels", level)  # fmt: skip
-    own = {name: named(f"aggregate_{name}", level) for name in sizes}
+    scratch = {name: named(f"aggregate_{name}", level) for name in sizes}
     slots = Slots(
         program,
         [
-            (own["members"], Access.READ), (f"offsets.{level}", Access.GATHER),
+            (scratch["members"], Access.READ), (f"offsets.{level}", Access.GATHER),
             (f"targets.{level}", Access.READ), (f"weights.{level}", Access.READ),
-            (labels, Access.GATHER), (own["chunk_targets"], Access.WRITE),
-            (own["chunk_weights"], Access.WRITE), (own["starts"], Access.ATOMIC),
-            (own["members"], Access.SCATTER), (labels, Access.READ),
+            (labels, Access.GATHER), (scratch["chunk_targets"], Access.WRITE),
+            (scratch["chunk_weights"], Access.WRITE), (scratch["starts"], Access.ATOMIC),
+            (scratch["members"], Access.SCATTER), (labels, Access.READ),
             (f"degrees.{level}", Access.READ),
             (f"degrees.{after}", Access.ATOMIC), ("", Access.ATOMIC),
         ],
@@ -355,16 +355,16 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
         ("before", Access.READ),
         ("rooms", Access.WRITE),
     ):
-        touched.append(program.whole(own[name], access))
+        touched.append(program.whole(scratch[name], access))
     program.launch("group_members", touched, "aggregate", level)
 
     before = arcs_before(offsets, members[:n])[starts]
     waits = aggregation_waits(n, np.diff(before), np.diff(found), recorder.sums, coarse=level > 0)
-    state = program.numbers[own["state"]]
+    state = program.numbers[scratch["state"]]
     together = Slots(
         program,
         [
-            (own["chunk_targets"], Access.READ), (own["chunk_weights"], Access.READ),
+            (scratch["chunk_targets"], Access.READ), (scratch["chunk_weights"], Access.READ),
             (f"targets.{after}", Access.WRITE), (f"weights.{after}", Access.WRITE),
         ],
     )  # fmt: skip
@@ -393,11 +393,11 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
         )  # fmt: skip
         counting.compact_rows(together.counters, recorder.sums, places, found, first, last)
         program.launch("move_arcs", [together.take()], "aggregate", level)
-    program.launch("offsets", [program.whole(own["rooms"], Access.READ),
+    program.launch("offsets", [program.whole(scratch["rooms"], Access.READ),
                                program.whole(f"offsets.{after}", Access.WRITE),
                                program.whole(f"loops.{after}", Access.WRITE)],
                    "aggregate", level)  # fmt: skip
-    program.end(*own.values(), named("totals", level))
+    program.end(*scratch.values(), named("totals", level))
 
 
 def record(

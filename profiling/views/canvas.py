@@ -40,7 +40,7 @@ POLICIES = ("adv1", "adv2", "adv3", "adv4", "adv5", "adv6", "adv7", "adv8", "adv
             "device", "zero_copy")  # fmt: skip
 """Policies, in the order of their colours in `PALETTE`."""
 
-OWN = ("#ff4d1a", "#8f2be0", "#0aa8d8", "#7a1f1f", "#00602f", "#e0218a")
+USERS = ("#ff4d1a", "#8f2be0", "#0aa8d8", "#7a1f1f", "#00602f", "#e0218a")
 """Colours of users' own policies: none of `PALETTE`."""
 
 TERMS = ("compute", "launch", "faults", "migration", "write back", "prefetch", "remote sequential",
@@ -65,14 +65,14 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 def policy_colours(policies: Iterable[str]) -> dict[str, str]:
     """Return a colour for each policy: the package's have theirs."""
     found: dict[str, str] = {}
-    own = list(OWN)
+    free = list(USERS)
     for name in dict.fromkeys(policies):
         if name in POLICIES:
             found[name] = PALETTE[POLICIES.index(name)]
             continue
-        own = own or list(OWN)  # more policies than colours
-        first = OWN[crc32(name.encode()) % len(OWN)]
-        found[name] = own.pop(own.index(first) if first in own else 0)
+        free = free or list(USERS)  # more policies than colours
+        first = USERS[crc32(name.encode()) % len(USERS)]
+        found[name] = free.pop(free.index(first) if first in free else 0)
     return found
 
 

@@ -91,13 +91,13 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
     shown = [c for c in some if c not in same and not _is_prose(table, c)]
     names = [column for column in shown if column.kind == "text" or column.head in ROW_NUMBERS]
     rest = [column for column in shown if column not in names]
-    own = sum(_width(table, column) for column in names)
-    parts, room = [[*names]], width - own
+    names_width = sum(_width(table, column) for column in names)
+    parts, room = [[*names]], width - names_width
     for column in rest:
         wide = _width(table, column)
         if wide > room and len(parts[-1]) > len(names):
             parts.append([*names])
-            room = width - own
+            room = width - names_width
         parts[-1].append(column)
         room -= wide
     return parts, list(zero)

@@ -84,17 +84,17 @@ def items(session: SessionData) -> Iterator[TrackSlice | TrackCounter]:
                 "evidence": timing,
             },
         )
-    for rank, own in spans_of(session):
-        level = f" {own['level']}" if own["level"] >= 0 else ""
+    for rank, each in spans_of(session):
+        level = f" {each['level']}" if each["level"] >= 0 else ""
         # The ranks' clocks are not joined: each counts from where it began.
         yield TrackSlice(
             track=("ranks", f"rank {rank}"),
-            name=f"{own['phase']}{level}",
-            time=int(own["start"] * 1e9),
-            duration=max(int(own["seconds"] * 1e9), 1),
+            name=f"{each['phase']}{level}",
+            time=int(each["start"] * 1e9),
+            duration=max(int(each["seconds"] * 1e9), 1),
             about={
-                "exchange, s": own["exchange"],
-                "received, bytes": own["received"],
+                "exchange, s": each["exchange"],
+                "received, bytes": each["received"],
                 "evidence": "measured",
             },
         )

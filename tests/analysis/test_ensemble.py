@@ -80,9 +80,9 @@ def consensus_of(graph, runs):
         counts = {(u, v): sum(labels[u] == labels[v] for labels in found) for u, v in arcs}
         kept = {arc for arc, count in counts.items() if count >= 0.2 * runs}
         for v in range(n):
-            own = [arc for arc in arcs if arc[0] == v]
-            best = max(own, key=lambda arc: counts[arc], default=None)
-            if own and not kept & {*own} and counts[best]:
+            one_run = [arc for arc in arcs if arc[0] == v]
+            best = max(one_run, key=lambda arc: counts[arc], default=None)
+            if one_run and not kept & {*one_run} and counts[best]:
                 kept |= {best, best[::-1]}
         undecided = sum(counts[arc] < runs for arc in kept)
         if not undecided:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from louvain_um.core import atomic_files, private_files
-from louvain_um.core.atomic_files import OwnFolder, open_resolved, replacing, replacing_folder
+from louvain_um.core.atomic_files import LockedFolder, open_resolved, replacing, replacing_folder
 from louvain_um.errors import GraphWarning, LouvainUmError, OptionError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
@@ -91,7 +91,7 @@ def test_links_that_others_planted_are_not_followed(tmp_path, mode):
             replacing(path, force=True),
         ):
             pass
-    for enter in (OwnFolder, lambda path: replacing_folder(path, force=True).__enter__()):
+    for enter in (LockedFolder, lambda path: replacing_folder(path, force=True).__enter__()):
         with pytest.raises(LouvainUmError, match="shared/run is a link of another user"):
             enter(shared / "run")
     assert names(mine) == ["kept.csv", "over"]

@@ -231,8 +231,8 @@ def detect(
     from louvain_um.results.communities import Communities
 
     if clustered.follows:  # the first process of MPI reads, prints and writes
-        own = reading.partitioned(graph) if is_partitioned(graph) else None
-        on_cluster(clustered, own, options)
+        parts = reading.partitioned(graph) if is_partitioned(graph) else None
+        on_cluster(clustered, parts, options)
         return
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:

@@ -90,15 +90,15 @@ def command_of(title: str, generator: Callable[..., Any]) -> Callable[..., None]
                 counts.add(name)
             info = typer.Argument(default, help=text, metavar=metavar)
         parameters.append(parameter.replace(default=info, annotation=type_))
-    own = list(inspect.signature(write, eval_str=True).parameters.values())[2:]
+    writing = list(inspect.signature(write, eval_str=True).parameters.values())[2:]
     signature = inspect.Signature(
-        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*parameters, *own)]
+        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*parameters, *writing)]
     )
 
     def command(**values: Any) -> None:
         for name in counts:
             values[name] = parse_count(values[name], name)
-        write(generator, values, **{p.name: values.pop(p.name) for p in own})
+        write(generator, values, **{p.name: values.pop(p.name) for p in writing})
 
     command.__doc__ = (generator.__doc__ or title).strip().split("\n\n")[0]
     command.__signature__ = signature  # type: ignore[attr-defined]

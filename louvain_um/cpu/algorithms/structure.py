@@ -137,19 +137,22 @@ def lightest(t, threads, rows, live, component, choice, weight, counter):
     while low < high:
         for i in range(low, high):
             v = live[i]
-            own = component[v]
+            fragment = component[v]
             piece = piece_of(rows, v)
             best, best_weight = NONE, NONE
             while piece.arc < piece.stop and (len(weights) or best == NONE):
                 for arc in range(piece.arc, piece.stop):
-                    if weight_of(weights, arc) < best_weight and component[targets[arc]] != own:
+                    if (
+                        weight_of(weights, arc) < best_weight
+                        and component[targets[arc]] != fragment
+                    ):
                         best, best_weight = arc, weight_of(weights, arc)
                         if len(weights) == 0:
                             break
                 piece = after(rows, piece)
             choice[v] = best
-            if best_weight < weight[own]:
-                atomic_min(weight, own, best_weight)
+            if best_weight < weight[fragment]:
+                atomic_min(weight, fragment, best_weight)
         low, high = claim_rows(counter, len(live), ROWS)
 
 
@@ -160,13 +163,13 @@ def first_of_equals(t, threads, rows, live, component, choice, weight, pair, cou
     while low < high:
         for i in range(low, high):
             v = live[i]
-            arc, own = choice[v], component[v]
-            if arc == NONE or weight_of(rows[3], arc) != weight[own]:
+            arc, fragment = choice[v], component[v]
+            if arc == NONE or weight_of(rows[3], arc) != weight[fragment]:
                 continue
             a, b = np.uint64(v), np.uint64(rows[2][arc])
             ends = min(a, b) << HALF | max(a, b)
-            if ends < pair[own]:
-                atomic_min(pair, own, ends)
+            if ends < pair[fragment]:
+                atomic_min(pair, fragment, ends)
         low, high = claim_rows(counter, len(live), ROWS)
 
 
@@ -178,17 +181,17 @@ def hook_components(
     low, high = claim_rows(counter, len(roots), ROWS)
     while low < high:
         for i in range(low, high):
-            own = roots[i]
-            ends = pair[own]
+            fragment = roots[i]
+            ends = pair[fragment]
             if ends == NONE:
                 continue
             a, b = component[ends >> HALF], component[np.uint64(np.uint32(ends))]
-            other = b if a == own else a
-            if pair[other] == ends and own < other:
+            other = b if a == fragment else a
+            if pair[other] == ends and fragment < other:
                 continue
-            hook[own] = other
+            hook[fragment] = other
             at = atomic_add(count, 0, 1)
-            edges[at], weights[at] = ends, np.int64(weight[own])
+            edges[at], weights[at] = ends, np.int64(weight[fragment])
         low, high = claim_rows(counter, len(roots), ROWS)
 
 
@@ -323,15 +326,15 @@ def count_triangles(t, threads, upward, counter, last, marks, counts):
             begin, end = row(upward, u)
             for arc in range(begin, end):
                 marked[targets[arc]] = True
-            own = 0
+            mine = 0
             for arc in range(begin, end):
                 v = targets[arc]
                 found = intersect(upward, v, marked, add_one, counts)
                 if found:
                     atomic_add(counts, v, found)
-                    own += found
-            if own:
-                atomic_add(counts, u, own)
+                    mine += found
+            if mine:
+                atomic_add(counts, u, mine)
             for arc in range(begin, end):
                 marked[targets[arc]] = False
         low, high = claim_rows(counter, last, STEP)

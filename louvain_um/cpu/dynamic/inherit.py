@@ -112,10 +112,10 @@ def list_differing(old, names, lived, lives, listed):
 
 
 @kernel()
-def list_names(own, old, index, names):
+def list_names(current, old, index, names):
     """Give each name that is mentioned its number, ascending; return how many there are."""
-    for i in range(len(own)):
-        index[own[i]] = 0
+    for i in range(len(current)):
+        index[current[i]] = 0
         if old[i] != NOBODY:
             index[old[i]] = 0
     count = 0
@@ -128,18 +128,18 @@ def list_names(own, old, index, names):
 
 
 @kernel()
-def list_stayed(own, old, living, members, degrees, left, places, pairs):
+def list_stayed(current, old, living, members, degrees, left, places, pairs):
     """List what communities after and before a batch share; return how many pairs there are."""
     sizes, weights = left
     now, then = places
     news, olds, shared_weights, shared_sizes = pairs
     count = 0
-    for i in range(len(own)):
+    for i in range(len(current)):
         if living[i] & 1:
-            sizes[own[i]] -= members[i]
-        weights[own[i]] -= degrees[i]
+            sizes[current[i]] -= members[i]
+        weights[current[i]] -= degrees[i]
         if living[i] == 3:
-            news[count], olds[count] = now[own[i]], then[old[i]]
+            news[count], olds[count] = now[current[i]], then[old[i]]
             shared_weights[count], shared_sizes[count] = degrees[i], members[i]
             count += 1
     for c in range(len(sizes)):
@@ -151,11 +151,11 @@ def list_stayed(own, old, living, members, degrees, left, places, pairs):
 
 
 @kernel()
-def list_renamed(vertices, own, old, ids, fresh, changed):
+def list_renamed(vertices, current, old, ids, fresh, changed):
     """List the vertices whose id is another than before; return how many there are."""
     count = 0
     for i in range(len(vertices)):
-        if fresh[own[i]] != (ids[old[i]] if old[i] >= 0 else -1):
+        if fresh[current[i]] != (ids[old[i]] if old[i] >= 0 else -1):
             changed[count] = vertices[i]
             count += 1
     return count

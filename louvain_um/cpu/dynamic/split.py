@@ -43,8 +43,8 @@ def loosen(us, vs, afters, rows, targets, labels, flags):
     visited = 0
     for i in range(len(us)):
         u, v = us[i], vs[i]
-        own = labels[u]
-        if afters[i] > 0 or u == v or own != labels[v] or flags[own]:
+        community = labels[u]
+        if afters[i] > 0 or u == v or community != labels[v] or flags[community]:
             continue
         if ends[v] - begins[v] < ends[u] - begins[u]:
             u, v = v, u
@@ -52,11 +52,11 @@ def loosen(us, vs, afters, rows, targets, labels, flags):
         held = False
         for j in range(begins[u], ends[u]):
             visited += 1
-            if labels[targets[j]] == own and find(targets, low, high, targets[j]):
+            if labels[targets[j]] == community and find(targets, low, high, targets[j]):
                 held = True
                 break
         if not held:
-            flags[own] = LOOSE
+            flags[community] = LOOSE
     return visited
 
 
@@ -67,18 +67,18 @@ def find_anchors(rows, labels, flags, anchors):
     for v in range(len(labels)):
         anchors[v] = v
     for v in range(len(labels)):
-        own = labels[v]
-        if flags[own]:
-            best = anchors[own]
+        community = labels[v]
+        if flags[community]:
+            best = anchors[community]
             if ends[v] - begins[v] > ends[best] - begins[best]:
-                anchors[own] = v
+                anchors[community] = v
 
 
 @kernel()
 def search(u, anchor, rows, targets, labels, part):
     """Search the part of a community that holds u, breadth first; return how far that came."""
     begins, ends = rows
-    own, low_anchor, high_anchor = labels[u], begins[anchor], ends[anchor]
+    community, low_anchor, high_anchor = labels[u], begins[anchor], ends[anchor]
     part[0] = u
     found, read, done, fits = 1, 0, 0, True
     if u == anchor:
@@ -93,7 +93,7 @@ def search(u, anchor, rows, targets, labels, part):
             known = found
             for j in range(low, high):
                 v = targets[j]
-                if labels[v] != own:
+                if labels[v] != community:
                     continue
                 if ends[v] - begins[v] < high_anchor - low_anchor:
                     near = find(targets, begins[v], ends[v], anchor)
@@ -120,16 +120,16 @@ def search_ends(us, vs, afters, rows, targets, labels, flags, anchors, parts):
     part = np.empty(MOST_PART, np.uint32)
     visited = 0
     for i in range(len(us)):
-        own = labels[us[i]]
-        if afters[i] > 0 or us[i] == vs[i] or own != labels[vs[i]] or not flags[own]:
+        community = labels[us[i]]
+        if afters[i] > 0 or us[i] == vs[i] or community != labels[vs[i]] or not flags[community]:
             continue
         for u in (us[i], vs[i]):
-            if flags[own] == FALLEN:
+            if flags[community] == FALLEN:
                 continue
-            found, read = search(u, anchors[own], rows, targets, labels, part)
+            found, read = search(u, anchors[community], rows, targets, labels, part)
             visited += read
             if found == UNKNOWN:
-                flags[own] = FALLEN
+                flags[community] = FALLEN
             for k in range(found):
                 parts[part[k]] = part[:found].min()
     for v in range(len(labels)):
@@ -148,13 +148,13 @@ def take_off(labels, whole, parts, first, fell):
         if fell[v] and labels[v] == v:
             first[v] = NONE
     for v in range(len(labels)):
-        own = labels[v]
+        community = labels[v]
         if fell[v]:
             labels[v] = parts[v]
         else:
-            if first[own] == NONE:
-                first[own] = v
-            labels[v] = first[own]
+            if first[community] == NONE:
+                first[community] = v
+            labels[v] = first[community]
 
 
 @kernel()

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import OwnFolder, flush, flush_folder, resolved
+from louvain_um.core.atomic_files import LockedFolder, flush, flush_folder, resolved
 from louvain_um.errors import GraphError, GraphFormatError, LouvainUmError
 from louvain_um.formats import column_roles as roles
 from louvain_um.formats.arrow import VERTICES_KEY, check_unpacked, from_arrow
@@ -50,7 +50,7 @@ class PartFolder:
         self.local = "://" not in plain
         self.run = ""
         self.files = require("pyarrow.fs", self.path)
-        self._lock: OwnFolder | None = None
+        self._lock: LockedFolder | None = None
         if not self.local:
             core = require("fsspec.core", self.path)
             try:
@@ -68,7 +68,7 @@ class PartFolder:
         with self._failures():
             self.system.create_dir(self.root, recursive=True)
             if self.local:
-                self._lock = OwnFolder(self.root)
+                self._lock = LockedFolder(self.root)
             finished = self._finish()
             names = self.names()
             for name in names:

@@ -85,10 +85,10 @@ class Attributes:
             low, high = np.minimum(low, high), np.maximum(low, high)
         kept = len(low) - 1 - np.unique((low << HIGH | high)[::-1], return_index=True)[1]
         low, high, given = low[kept], high[kept], np.broadcast_to(given, ends[0].shape)[kept]
-        held, others, own = self.vertices(), self.edges(), self._of_vertices
+        held, others, columns = self.vertices(), self.edges(), self._of_vertices
         places = rows = xp.asarray(low.astype(np.uint32))
         if v is not None:
-            held, others, own = others, held, self._of_edges
+            held, others, columns = others, held, self._of_edges
             asked = low << HIGH | high
             if not store.directed:
                 asked, given = np.append(asked, high << HIGH | low), np.tile(given, 2)
@@ -106,7 +106,7 @@ class Attributes:
         if dtype.kind != "f" and not np.array_equal(fitting, given):
             raise GraphError(f"values of {name!r} must fit its type, {dtype}")
         if name not in held:
-            own[name] = held[name] = xp.zeros(n if v is None else len(store.targets), dtype)
+            columns[name] = held[name] = xp.zeros(n if v is None else len(store.targets), dtype)
         held[name][places] = xp.asarray(fitting)
         store.wrote(rows, places if v is not None else places[:0])
 

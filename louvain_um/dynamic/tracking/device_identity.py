@@ -86,14 +86,14 @@ class DeviceListed:
         """Return the entries by columns in host memory, and what they say of communities."""
         entries = (self.entries if self.on_host else memory.get(self.entries)).view(DIFFERING)
         column = {name: entries[name].astype(np.int64) for name in FIELDS}
-        names, own, old = numbered(column["name"], column["name_before"], most)
+        names, current, old = numbered(column["name"], column["name_before"], most)
         sums = np.empty((4, len(names)), np.int64)
         there = old >= 0
         for row, name in zip(sums, ("size", "mass", "size_before", "mass_before"), strict=True):
             row[old[there]] = column[f"old_{name}"][there]
-            row[own] = column[name]
+            row[current] = column[name]
         return Differences(
-            vertices=entries["vertex"].copy(), own=own, old=old, living=column["living"],
+            vertices=entries["vertex"].copy(), current=current, old=old, living=column["living"],
             members=column["members"], degrees=column["degree"], names=names, sums=sums,
             grouped=self.grouped,
         )  # fmt: skip
@@ -115,12 +115,12 @@ class ManyListed:
     def mentioned(self, of_name: Any, memory: ArrayMemory) -> Mentioned:
         """Return the communities that a batch may have changed, by name."""
         xp, table = self.xp, self.table
-        own, old = table["name"], table["name_before"]
+        current, old = table["name"], table["name_before"]
         older = xp.flatnonzero(old != NONE)
-        names, places = xp.unique(xp.concatenate([own, old[older]]), return_index=True)
+        names, places = xp.unique(xp.concatenate([current, old[older]]), return_index=True)
         ids = of_name[names]
-        after = places < len(own)
-        here, there = places[after], older[places[~after] - len(own)]
+        after = places < len(current)
+        here, there = places[after], older[places[~after] - len(current)]
 
         def by_name(name: str) -> Any:
             found = xp.empty(len(places), np.int64)
@@ -153,8 +153,8 @@ class ManyListed:
     def _overlaps(self, names: Any, sizes: Any, weights: Any, now: Any, then: Any) -> Overlaps:
         """Return what communities after a batch share with those before it, by their indices."""
         xp, table, count = self.xp, self.table, len(sizes)
-        own, degrees, members = table["name"], table["degree"], table["members"]
-        places, living = xp.searchsorted(names, own), table["living"]
+        current, degrees, members = table["name"], table["degree"], table["members"]
+        places, living = xp.searchsorted(names, current), table["living"]
         left_sizes = sizes - sums_of(xp, places, members * (living & NOW), count)
         left_weights = weights - sums_of(xp, places, degrees, count)
         indices = []
@@ -193,11 +193,11 @@ def succession_of_many(xp: Any, concerned: Concerned, next_id: int) -> tuple[Any
     weights, sizes = concerned.overlaps.weights, concerned.overlaps.sizes
     claims = heaviest(xp, news, old_ids[olds], weights, sizes, count)
     claiming = xp.flatnonzero(claims >= 0)
-    own = claims[claiming]
+    current = claims[claiming]
     # Communities come in the order of their names: ties go to the first.
-    heirs = heaviest(xp, olds[own], claiming, weights[own], sizes[own], len(old_ids))
+    heirs = heaviest(xp, olds[current], claiming, weights[current], sizes[current], len(old_ids))
     inherited = heirs >= 0
-    heirs = xp.where(inherited, own[heirs], -1)
+    heirs = xp.where(inherited, current[heirs], -1)
     ids = xp.full(count, -1, np.int64)
     ids[news[heirs[inherited]]] = old_ids[inherited]
     fresh = ids < 0
@@ -211,11 +211,11 @@ def succession_of_many(xp: Any, concerned: Concerned, next_id: int) -> tuple[Any
 def heaviest(xp: Any, keys: Any, ties: Any, weights: Any, sizes: Any, count: int) -> Any:
     """Return the pair of each key that shares the most, ties to the smaller value of `ties`."""
     order = xp.lexsort(xp.stack([ties, -sizes, -weights, keys]))
-    own = keys[order]
+    current = keys[order]
     first = xp.ones(len(keys), np.bool_)
-    first[1:] = own[1:] != own[:-1]
+    first[1:] = current[1:] != current[:-1]
     best = xp.full(count, -1, np.int64)
-    best[own[first]] = order[first]
+    best[current[first]] = order[first]
     return best
 
 

@@ -196,7 +196,7 @@ class HostSteps:
         before, living = np.full(len(listed), NONE, np.int64), NOW * alive[listed].astype(np.int64)
         before[known] = self.names[listed[known]]
         living[known] += BEFORE * self.alive[listed[known]]
-        concerned, own, old = numbered(names[listed].astype(np.int64), before, n)
+        concerned, current, old = numbered(names[listed].astype(np.int64), before, n)
         sums = np.zeros((4, len(concerned)), np.int64)
         of_old = concerned < old_n
         for k, values in enumerate(self.next_members[1:]):
@@ -204,7 +204,7 @@ class HostSteps:
         for k, values in enumerate((self.sizes, self.masses)):
             sums[2 + k, of_old] = values[concerned[of_old]]
         return Differences(
-            vertices=listed.astype(np.uint32), own=own, old=old, living=living,
+            vertices=listed.astype(np.uint32), current=current, old=old, living=living,
             members=np.ones(len(listed), np.int64), degrees=degrees[listed], names=concerned,
             sums=sums,
         )  # fmt: skip

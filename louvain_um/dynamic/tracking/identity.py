@@ -194,7 +194,7 @@ class Differences:
     """
 
     vertices: U32
-    own: I64
+    current: I64
     old: I64
     living: I64
     members: I64
@@ -236,7 +236,7 @@ class Differences:
         if self.grouped or ((ids != fresh) & (ids != NO_ID) & (fresh != NO_ID)).any():
             return None
         changed = np.empty(len(self.vertices), np.uint32)
-        count = inherit.list_renamed(self.vertices, self.own, self.old, ids, fresh, changed)
+        count = inherit.list_renamed(self.vertices, self.current, self.old, ids, fresh, changed)
         return np.sort(changed[:count])
 
     def concerned(self, ids: I64, now: I64, then: I64) -> Concerned:
@@ -244,9 +244,9 @@ class Differences:
         count = len(ids)
         places = np.full((2, count), -1, np.int64)
         places[0, now], places[1, then] = np.arange(len(now)), np.arange(len(then))
-        pairs = np.empty((4, count + len(self.own)), np.int64)
+        pairs = np.empty((4, count + len(self.current)), np.int64)
         shared = inherit.list_stayed(
-            self.own, self.old, self.living, self.members, self.degrees, self.sums[:2].copy(),
+            self.current, self.old, self.living, self.members, self.degrees, self.sums[:2].copy(),
             places, pairs,
         )  # fmt: skip
         return Concerned(
@@ -259,17 +259,17 @@ class Differences:
         )
 
 
-def numbered(own: I64, old: I64, most: int) -> tuple[I64, I64, I64]:
+def numbered(current: I64, old: I64, most: int) -> tuple[I64, I64, I64]:
     """Return the names below `most` that are mentioned, ascending, and the number of each."""
-    if 32 * len(own) < most:
-        names, numbers = np.unique(np.concatenate([own, old]), return_inverse=True)
+    if 32 * len(current) < most:
+        names, numbers = np.unique(np.concatenate([current, old]), return_inverse=True)
         count = len(names) - bool(len(names) and names[-1] == NONE)
         numbers[numbers == count] = -1
-        return names[:count], numbers[: len(own)], numbers[len(own) :]
-    index, names = np.full(most, -1, np.int64), np.empty(min(most, 2 * len(own)), np.int64)
-    names = names[: inherit.list_names(own, old, index, names)]
+        return names[:count], numbers[: len(current)], numbers[len(current) :]
+    index, names = np.full(most, -1, np.int64), np.empty(min(most, 2 * len(current)), np.int64)
+    names = names[: inherit.list_names(current, old, index, names)]
     known = index[np.where(old == NONE, 0, old)]
-    return names, index[own], np.where(old == NONE, -1, known)
+    return names, index[current], np.where(old == NONE, -1, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

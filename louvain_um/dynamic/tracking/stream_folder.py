@@ -20,7 +20,7 @@ from typing import IO, Annotated, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import OwnFolder, appending, is_empty, open_resolved, replacing
+from louvain_um.core.atomic_files import LockedFolder, appending, is_empty, open_resolved, replacing
 from louvain_um.core.plain_data import Within, build, parse, read_archive
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
@@ -70,11 +70,11 @@ class StreamFolder:
         self.safe_csv = bool(settings.get("safe_csv"))
         self.tables: dict[str, IO[bytes]] = {}
         self._lengths: dict[str, dict[str, int]] = {}
-        self._own = OwnFolder(folder)
+        self._lock = LockedFolder(folder)
         try:
             self._check(dict(settings), force=force)
         except BaseException:
-            self._own.close()
+            self._lock.close()
             raise
 
     def _check(self, settings: dict[str, Any], *, force: bool) -> None:
@@ -205,7 +205,7 @@ class StreamFolder:
         for file in self.tables.values():
             with suppress(OSError):  # of what could not be written, an error has been raised
                 file.close()
-        self._own.close()
+        self._lock.close()
 
     def _write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         text = _Encoded(self.tables[name])

@@ -188,17 +188,17 @@ def listed(given: Given | Labels, names: ArrayLike | None = None) -> Communities
     if isinstance(given, Communities | Labels) and names is None:
         return given
     chosen = None if names is None else _names(names)
-    own, labels = _split(given, chosen)
+    keys, labels = _split(given, chosen)
     column = _column(labels)
-    if own is not None and chosen is not None:
+    if keys is not None and chosen is not None:
         raise GraphError("these labels name their vertices; leave names out")
-    if own is None and chosen is not None and len(chosen) != len(column):
+    if keys is None and chosen is not None and len(chosen) != len(column):
         raise GraphError(
             f"{len(chosen)} names for {len(column)} labels; pass one name for each label"
         )
     if isinstance(given, Communities):
         return replace(given, graph=None, vertex_names=chosen)
-    vertices = chosen if own is None else _names(own)
+    vertices = chosen if keys is None else _names(keys)
     return Labels(np.arange(len(column)) if vertices is None else vertices, column)
 
 

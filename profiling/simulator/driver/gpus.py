@@ -44,13 +44,13 @@ class Gpus(NamedTuple):
 def stack_states(states: Sequence[State]) -> Gpus:
     """Return the states of several GPUs as one, with the first one's scratch memory."""
     pages, want = (np.stack([getattr(s, name) for s in states]) for name in ("pages", "want"))
-    own = {
+    local = {
         name: np.stack([getattr(s, name) for s in states])
         for name in ("blocks", "home", "pieces", "totals", "counters", "switches", "per_access")
     }
     return Gpus(
         states[0], pages=pages, words=pages.view(np.uint64), want=want,
-        marks=want.view(np.uint64), **own,
+        marks=want.view(np.uint64), **local,
     )  # fmt: skip
 
 
@@ -110,10 +110,10 @@ def nearest(s, gpus, page, processor):
             return bit_of_gpu(holder(s, gpus, page))
         if processor == c.ON_HOST and not bits & c.ON_GPU:
             return bit_of_gpu(holder(s, gpus, page))
-    own = bit_of_gpu(s.switches[c.NUMBER])
+    local = bit_of_gpu(s.switches[c.NUMBER])
     if processor == c.ON_HOST:
-        return c.ON_HOST if bits & c.ON_HOST else own
-    return own if bits & c.ON_GPU else c.ON_HOST
+        return c.ON_HOST if bits & c.ON_HOST else local
+    return local if bits & c.ON_GPU else c.ON_HOST
 
 
 @from_python

@@ -66,8 +66,8 @@ def relative_to_gpu(s, found):
     """Return what a processor's bit, or other advice, is to a GPU."""
     if found <= 0 or found == c.ON_HOST:
         return found
-    own = bit_of_gpu(s.switches[c.NUMBER])
-    return np.int64(c.ON_GPU) if found == own else s.switches[c.LINK]
+    local = bit_of_gpu(s.switches[c.NUMBER])
+    return np.int64(c.ON_GPU) if found == local else s.switches[c.LINK]
 
 
 @inlined

@@ -34,7 +34,7 @@ def render(sessions: Sequence[SessionData], sweep: Sweep | None) -> str:
         title, subtitle = heading(sessions[0])
         badge = overall(*sessions)
         room = ROOM // len(sessions)
-        own = session_parts(analyses[0], data, room)
+        of_session = session_parts(analyses[0], data, room)
         if len(sessions) > 1:
             # Several sessions are shown to be compared: that comes first.
             title = comparison_title(sessions)
@@ -43,7 +43,7 @@ def render(sessions: Sequence[SessionData], sweep: Sweep | None) -> str:
                 subtitle = "; ".join(f"{ordinal(number)}: {text}"
                                      for number, text in enumerate(subtitles, 1))  # fmt: skip
             parts += comparison(analyses, data, room)
-        parts += own
+        parts += of_session
     if sweep is not None:
         from louvain_um.profiling.sweep import results
         from louvain_um.profiling.views.html.sweep_parts import sweep_parts

@@ -122,10 +122,10 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     items: list[Table | Figure] = []
     colours = policy_colours(["base", *(row["policy"] for row in sweep.results)])
     for number, machine in enumerate(results.machines(sweep.results)):
-        own_gains = gains(results.runs_on(sweep.results, machine))
-        series = {policy: (list(by), list(by.values())) for policy, by in own_gains.items() if by}
+        gained = gains(results.runs_on(sweep.results, machine))
+        series = {policy: (list(by), list(by.values())) for policy, by in gained.items() if by}
         if series:
-            rates = sorted({rate for by in own_gains.values() for rate in by})
+            rates = sorted({rate for by in gained.values() for rate in by})
             series["base"] = (rates, [1.0] * len(rates))
             items.append(
                 Figure(

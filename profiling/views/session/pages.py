@@ -161,7 +161,7 @@ class Axis:
         # Otherwise dozens of short-lived buffers would leave no rows for the graph.
         weight = [a.nbytes * min(max(a.alive_ns / (end - first), BRIEF), 1.0) for a in arrays]
         large = sorted(range(len(arrays)), key=lambda at: -weight[at])[:MOST_STRIPES]
-        own = set(large)
+        single = set(large)
         total = sum(weight) or 1
         stripes: list[Stripe] = []
         stripe_of = np.full(len(arrays) + 1, -1, np.int32)
@@ -170,7 +170,7 @@ class Axis:
         for group in groups:
             members = [at for at, array in enumerate(arrays) if array.group == group]
             for at in members:
-                if at not in own:
+                if at not in single:
                     shared.setdefault(group, []).append(at)
                     continue
                 stripe_of[at] = len(stripes)

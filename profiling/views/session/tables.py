@@ -100,10 +100,8 @@ def by_group(analysis: SessionAnalysis) -> Table:
         row["peak_bytes"] = peaks.get(name)
         row["arrays"] = sum(array.group == name for array in analysis.arrays)
         if counted is not None:
-            own_counts = [
-                c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name
-            ]
-            row["accesses"] = sum(own_counts) if at < len(analysis.group_names) - 1 else counted[-1]
+            inside = [c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name]
+            row["accesses"] = sum(inside) if at < len(analysis.group_names) - 1 else counted[-1]
     used = [
         row
         for row in rows

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import louvain_um as lu
 from louvain_um.cli import app
 from louvain_um.cli.commands import stream as stream_command
-from louvain_um.core.atomic_files import OwnFolder
+from louvain_um.core.atomic_files import LockedFolder
 from louvain_um.dynamic.tracking.stream_folder import StreamFolder
 from tests.cli.dynamic.conftest import tables
 
@@ -239,7 +239,7 @@ def test_one_run_at_a_time_writes_to_a_folder(tmp_path):
         ["resolution", "example:les-miserables", "--points", "2", "--runs", "1"],
     )
     for command in commands:
-        with OwnFolder(out):
+        with LockedFolder(out):
             done = CliRunner().invoke(app, [*command, "-o", out, "--force"])
         assert done.exit_code == 1, done.output
         assert "another run is writing there; wait for it" in done.output
