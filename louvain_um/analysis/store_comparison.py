@@ -404,8 +404,9 @@ class Trials:
         """Insert edges, and with them delete those of the batch before."""
         gone = None
         for run in range(self.runs + 1):
-            ends = random_ends(self.rng, self.graph.n_vertices, self.batch)
-            given = {"insert": placed(self.graph, ends, inserted=True), "delete": gone}
+            u, v = random_ends(self.rng, self.graph.n_vertices, self.batch)
+            new = ~self.graph.has_edges(u, v)  # none of those that are deleted
+            given = {"insert": placed(self.graph, (u[new], v[new])), "delete": gone}
             change = self.timed.of("mixed", partial(self.graph.apply, **given), counts=run > 0)
             gone = change.u[change.inserted], change.v[change.inserted]
 

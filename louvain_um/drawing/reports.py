@@ -199,6 +199,7 @@ TRIALS: Final = (
     ("sorted batch, ms", "sorted_insert_ms", 1.0),
     ("shuffled batch, ms", "shuffled_insert_ms", 1.0),
     ("skewed batch, ms", "skewed_insert_ms", 1.0),
+    ("mixed batch, ms", "mixed_ms", 1.0),
     ("PageRank, ms", "pagerank_ms", 1.0),
     ("triangles, ms", "triangles_ms", 1.0),
     ("add vertices, ms", "add_vertices_ms", 1.0),

@@ -88,6 +88,24 @@ def test_trials_count_the_same_on_every_store(tmp_path):
     assert (code, "other settings" in text) == (1, True)
 
 
+def test_directed_and_unchecked_stores_are_compared_with_the_same_edges(tmp_path):
+    file = tmp_path / "ring.txt"
+    file.write_text("".join(f"{k} {(k + 1) % 40}\n" for k in range(40)))
+    stores = "rows,pages:directed=yes,pages:deletion=reverse,ouro-va-p:update=unchecked"
+    code, text = run(
+        str(file), "--stores", stores, "--batch", "30", "--also", "all", "-o", str(tmp_path / "a"),
+        "--json",
+    )  # fmt: skip
+    assert code == 0, text
+    records = json.loads(text)["results"]
+    assert len({r["contents"] for r in records}) == 1
+    assert [r["store"] for r in records if r["pagerank_ms"] is None] == ["pages:directed=yes"]
+    assert all(r["mixed_ms"] > 0 and r["spmv_ms"] > 0 for r in records)
+    code, text = run(GRAPH, "--stores", "ouro-va-p:update=unchecked", "-o", str(tmp_path / "b"))
+    assert (code, len(text.strip().splitlines())) == (2, 1)
+    assert "does not add to weights; leave it out" in text
+
+
 def test_a_device_that_is_not_there_or_lacks_a_store_is_refused(tmp_path, monkeypatch):
     code, text = run(GRAPH, "--device", "tpu", "-o", str(tmp_path / "a"))
     assert (code != 0, "tpu" in text) == (True, True)

@@ -64,7 +64,7 @@ def stores(
     date_format: common.DateFormat = None,
     also: Annotated[
         str,
-        option("LIST", "Measure these, too: sorted, skew, algorithms, vertices, or all."),
+        option("LIST", "Measure these, too: sorted, skew, mixed, algorithms, vertices, or all."),
     ] = "",
     seed: common.Seed = 0,
     device: Annotated[
