@@ -39,6 +39,12 @@ def written(graph, path):
     return path.read_bytes()
 
 
+def loaded(graph, path):
+    """Return communities of a graph that were saved, and loaded with it."""
+    lu.Communities.of(graph, LABELS).save(path, force=True)
+    return lu.Communities.load(path, graph)
+
+
 CALLS = {
     "louvain": lambda g, at, **on: lu.louvain(g, **on),
     "louvain: cpm": lambda g, at, **on: lu.louvain(g, objective="cpm", resolution=3.0, **on),
@@ -80,6 +86,8 @@ CALLS = {
     "Communities: induced_graph": lambda g, at, **on: lu.louvain(found(g, **on).induced_graph()),
     "Communities: subgraph": lambda g, at, **on: lu.louvain(found(g, **on).subgraph(0)),
     "Communities: to_networkx": lambda g, at, **on: str(found(g, **on).to_networkx().adj),
+    "Communities: plot": lambda g, at, **on: found(g, **on).plot("communities").get_title(),
+    "Communities: load": lambda g, at, **on: loaded(lu.as_graph(g), at / "r.npz").quality(),
     "Graph: to_pandas": lambda g, at, **on: lu.as_graph(g, nodes=TABLE).to_pandas().to_dict(),
     "Graph: to_scipy": lambda g, at, **on: lu.as_graph(g).to_scipy().toarray(),
     "Communities: memberships": lambda g, at, **on: found(g, **on).memberships().toarray(),
