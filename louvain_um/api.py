@@ -371,7 +371,9 @@ def graph_on(
     if isinstance(graph, DeviceGraph):
         return graph.to_host() if kind == "cpu" else graph, None
     if isinstance(graph, DynamicGraph):
-        return graph.view() if kind == "cpu" else graph.snapshot(), graph.names
+        if kind == "cpu":  # both modes of a graph are found in compressed rows
+            return graph.host_snapshot() if objective == "bipartite" else graph.view(), graph.names
+        return graph.snapshot(), graph.names
     from louvain_um.formats.reading import graph_of
 
     return graph_of(graph, objective), None

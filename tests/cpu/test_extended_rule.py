@@ -105,6 +105,8 @@ def test_southern_women():
     plain = Graph.from_edges(first, second)
     same = lu.leiden(plain, device="cpu", objective="bipartite", seed=3)
     assert same.value == lu.leiden(graph, device="cpu", objective="bipartite", seed=3).value
+    changing = lu.leiden(lu.DynamicGraph(plain), device="cpu", objective="bipartite", seed=3)
+    assert np.array_equal(changing.labels, same.labels)
 
 
 def test_two_hostile_groups_separate_though_joined_by_many_edges():
