@@ -264,10 +264,8 @@ def side_of(
 
 
 def vertices_of(given: Any, n: int, xp: Any, *, later: bool = False) -> Any:
-    """Return vertices as uint32, all if None; refuse what is outside 0 … n − 1.
-
-    `later` passes over uint32, which kernels check, too.
-    """
+    """Return vertices as uint32, all if None; refuse what is outside 0 … n − 1."""
+    # `later` passes over uint32, which kernels check, too.
     if given is None:
         return xp.arange(n, dtype=np.uint32)
     items = array_of(given, xp)

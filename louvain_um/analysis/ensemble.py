@@ -121,10 +121,8 @@ def _agreed(graph: Graph, partitions: Sequence[U32]) -> tuple[Graph, int]:
 
 
 def _chosen(strongest: NDArray[np.uint64], least: int) -> U32:
-    """Return the neighbour whose arc each vertex keeps that would lose all its arcs, else EMPTY.
-
-    `strongest` has the largest count of each vertex' arcs << 32 | ~the first neighbour of those.
-    """
+    """Return the neighbour whose arc each vertex keeps that would lose all its arcs, else EMPTY."""
+    # `strongest` has the largest count of each vertex' arcs << 32 | ~the first neighbour of those.
     counts, neighbours = strongest >> np.uint64(32), ~strongest.astype(np.uint32)
     chosen = np.full(len(strongest), EMPTY, np.uint32)
     _choose(np.flatnonzero((counts > 0) & (counts < least)), neighbours, chosen)

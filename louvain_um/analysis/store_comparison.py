@@ -239,10 +239,8 @@ def _digest(source: Graph | EdgeStream) -> str:
 
 
 def placed(graph: DynamicGraph, columns: Any, *, inserted: bool = False) -> Any:
-    """Return columns where the graph is; of a directed one, arcs of both directions.
-
-    Those inserted into a store that does not look them up are new.
-    """
+    """Return columns where the graph is; of a directed one, arcs of both directions."""
+    # Those inserted into a store that does not look them up are new.
     if columns is None:
         return None
     store, xp = graph.device_store, np

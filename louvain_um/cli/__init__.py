@@ -38,12 +38,10 @@ since each new mapping is cleared by the system, while the other threads wait.""
 
 
 def mmap_large_arrays() -> bool:
-    """Make malloc use mmap for every large array; return whether the C library accepted.
-
-    glibc starts with a threshold of 128 KiB, but raises it up to 32 MiB as mapped blocks are
-    freed. Smaller arrays then come from the heap, whose gaps are not returned to the system: a
-    fifth of the peak on graphs of a few million arcs.
-    """
+    """Make malloc use mmap for every large array; return whether the C library accepted."""
+    # glibc starts with a threshold of 128 KiB, but raises it up to 32 MiB as mapped blocks are
+    # freed. Smaller arrays then come from the heap, whose gaps are not returned to the system: a
+    # fifth of the peak on graphs of a few million arcs.
     if not sys.platform.startswith("linux"):
         return False
     with suppress(OSError, AttributeError):
@@ -70,10 +68,8 @@ def kernels_compiled() -> bool:
 
 
 def import_numba() -> None:
-    """Import Numba without SciPy's BLAS, which no kernel here calls, to start sooner.
-
-    While `arraymath` is imported, it asks `ensure_blas` whether `numpy.dot` can be compiled.
-    """
+    """Import Numba without SciPy's BLAS, which no kernel here calls, to start sooner."""
+    # While `arraymath` is imported, it asks `ensure_blas` whether `numpy.dot` can be compiled.
     if "numba.np.arraymath" in sys.modules:
         return
     from numba.np import linalg

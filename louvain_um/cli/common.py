@@ -230,10 +230,8 @@ ObjectiveOption = Annotated[
 
 
 def with_options(name: str, kind: type[Any]) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of a dataclass to a command.
-
-    The command gets them together, as its parameter `name`.
-    """
+    """Return a decorator that adds the options of a dataclass to a command."""
+    # The command gets them together, as its parameter `name`.
 
     def add(command: Command) -> Command:
         options = inspect.signature(kind, eval_str=True).parameters
@@ -331,10 +329,8 @@ Budgets = Annotated[
 
 
 def results_table(rows: Sequence[dict[str, Any]]) -> Any:
-    """Return a table of seconds: one row per policy, one column per oversubscription.
-
-    Behind modelled ones are their ranges.
-    """
+    """Return a table of seconds: one row per policy, one column per oversubscription."""
+    # Behind modelled ones are their ranges.
     from louvain_um.cli.terminal import new_table
     from louvain_um.placement.units import seconds
     from louvain_um.profiling.sweep.replay_tables import format_rates

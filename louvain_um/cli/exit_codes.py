@@ -34,10 +34,8 @@ CLOSED_PIPE = SIGNAL + 13
 
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command so that every exception becomes a message and an exit code.
-
-    The command's ``quiet`` hides warnings; its ``verbose`` shows tracebacks.
-    """
+    """Wrap a command so that every exception becomes a message and an exit code."""
+    # The command's ``quiet`` hides warnings; its ``verbose`` shows tracebacks.
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -56,11 +54,9 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def open_standard_streams() -> None:
-    """Open closed standard streams (``>&-``) on the null device; never fail on encoding.
-
-    Python sets a closed stream to None. `print` would then write errors to stdout, and the next
-    file opened would get the stream's file descriptor.
-    """
+    """Open closed standard streams (``>&-``) on the null device; never fail on encoding."""
+    # Python sets a closed stream to None. `print` would then write errors to stdout, and the next
+    # file opened would get the stream's file descriptor.
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # In this order each gets its own descriptor: the lowest free one.
@@ -183,10 +179,8 @@ def _for_want_of_memory(error: BaseException) -> bool:
 def report_error(
     error: BaseException, names: Mapping[str, str] | None = None, *, verbose: bool = False
 ) -> int:
-    """Print the message for an error; return the exit code.
-
-    `names` gives the flags of the command's options by the names of its parameters.
-    """
+    """Print the message for an error; return the exit code."""
+    # `names` gives the flags of the command's options by the names of its parameters.
     closed = isinstance(error, BrokenPipeError) and _reader_gone()
     if isinstance(error, OSError):
         # Python would flush stdout's buffer at exit, and fail again.
@@ -290,10 +284,9 @@ handler = Handler()
 
 
 def interruption(error: BaseException) -> int | None:
-    """Return the signal that an error comes from, None for other errors.
-
-    C code that an exception interrupts may report a `SystemError` with that exception as its cause.
-    """
+    """Return the signal that an error comes from, None for other errors."""
+    # C code that an exception interrupts may report a `SystemError` with that exception as its
+    # cause.
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, KeyboardInterrupt):

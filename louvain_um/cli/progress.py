@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 class Reporter:
-    """Shows steps and events on a terminal; elsewhere only the line about compiling.
+    """Shows steps and events on a terminal; elsewhere only the line about compiling."""
 
-    `compiled` is the number of seconds spent compiling.
-    """
+    # `compiled` is the number of seconds spent compiling.
 
     def __init__(self, *, quiet: bool, progress: Bar | None = None) -> None:
         self.quiet = quiet

@@ -107,10 +107,8 @@ def with_flags(text: str) -> str:
 
 
 def flags(command: Callable[..., Any]) -> dict[str, str]:
-    """Return the flags of a command's options, by parameter name and by option name.
-
-    Positional arguments are left out.
-    """
+    """Return the flags of a command's options, by parameter name and by option name."""
+    # Positional arguments are left out.
     result = {}
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
         declared = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
@@ -211,10 +209,8 @@ def communities_table(
 
 
 def largest(result: Communities, most: int, top: int) -> list[list[str]]:
-    """Return up to `most` names from each of the `top` largest communities, by degree.
-
-    Where no process held the graph, in the order of vertices.
-    """
+    """Return up to `most` names from each of the `top` largest communities, by degree."""
+    # Where no process held the graph, in the order of vertices.
     import numpy as np
 
     from louvain_um.results.display import listable
@@ -275,10 +271,8 @@ def cost_lines(result: Outcome, compiling: float = 0.0) -> list[str]:
 
 
 def new_table(*head: str, label: str | None = None) -> Table:
-    """Return an empty table of numbers; a heading marked with < is of a text column.
-
-    `label` is the heading of a first column of text that is never wrapped.
-    """
+    """Return an empty table of numbers; a heading marked with < is of a text column."""
+    # `label` is the heading of a first column of text that is never wrapped.
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -36,11 +36,10 @@ NO_VERTEX: Final = 2**32 - 1
 
 
 class FileSource:
-    """All edges of a file, followed as a pipe of the same lines would be.
+    """All edges of a file, followed as a pipe of the same lines would be."""
 
-    A vertex comes with its first edge; those of one batch are numbered in the order of their names
-    as text, as a graph with names does it.
-    """
+    # A vertex comes with its first edge; those of one batch are numbered in the order of their
+    # names as text, as a graph with names does it.
 
     live, unread = False, 0
 

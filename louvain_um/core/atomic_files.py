@@ -55,11 +55,9 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
 
 
 def resolved(path: str | Path) -> Path:
-    """Return where a path to be written leads, or raise if it is by a link that may be planted.
-
-    As Linux with `protected_symlinks`, this trusts links of the user and of the folder's owner in
-    folders where everybody can write. Each link is opened once, so that none can take its place.
-    """
+    """Return where a path to be written leads, or raise if it is by a link that may be planted."""
+    # As Linux with `protected_symlinks`, this trusts links of the user and of the folder's owner in
+    # folders where everybody can write. Each link is opened once, so that none can take its place.
     if not hasattr(os, "geteuid"):  # Windows
         return Path(os.path.realpath(path))
     left = list(reversed(Path(path).absolute().parts))
@@ -343,10 +341,8 @@ def _rename_to_new(part: Path, real: Path) -> None:
 
 
 def lock(descriptor: int, *, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed; return False if another process has it.
-
-    Where the system cannot lock, nothing is locked.
-    """
+    """Lock an open file or folder until it is closed; return False if another process has it."""
+    # Where the system cannot lock, nothing is locked.
     try:
         import fcntl
     except ImportError:  # Windows

@@ -177,11 +177,10 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc,unused-ignore]
-    """A compiled function that raises what a signal's handler raised while it was called.
+    """A compiled function that raises what a signal's handler raised while it was called."""
 
-    Numba makes a Python call to box an array, and ignores that the call failed: the interpreter
-    then reports a SystemError whose cause is what the handler raised.
-    """
+    # Numba makes a Python call to box an array, and ignores that the call failed: the interpreter
+    # then reports a SystemError whose cause is what the handler raised.
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function."""

@@ -95,11 +95,10 @@ def over_pieces(
 
 
 class Task(Generic[Result]):
-    """A call handed to a pool.
+    """A call handed to a pool."""
 
-    An interrupt while `Future.result` waits may leave a lock taken, on which the pool's thread then
-    waits forever; here it does not.
-    """
+    # An interrupt while `Future.result` waits may leave a lock taken, on which the pool's thread
+    # then waits forever; here it does not.
 
     def __init__(self, future: Future[Result]) -> None:
         self._future, self._running = future, threading.Lock()

@@ -68,11 +68,9 @@ def write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def made_once(path: Path, in_haste: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Wait while another process makes a file; then let others wait until the block ends.
-
-    Waiting ends early if `in_haste` says so, or if the other process takes too long or stands
-    still, which is said in a line.
-    """
+    """Wait while another process makes a file; then let others wait until the block ends."""
+    # Waiting ends early if `in_haste` says so, or if the other process takes too long or stands
+    # still, which is said in a line.
     locked, descriptor = path.with_name(f"{path.name}.lock"), -1
     with suppress(OSError):  # the folder cannot be written
         _make_folder(path.parent)

@@ -64,11 +64,9 @@ def search(run: Run, options: Options) -> Communities:
 
 
 def combine(run: Run, options: Options) -> Communities:
-    """Return the best of results that start where the best one and a new run agree.
-
-    Communities that both have in common stay together at first; where they differ, sub-communities
-    are free to move as wholes (Ovelgönne and Geyer-Schulz 2012: core groups).
-    """
+    """Return the best of results that start where the best one and a new run agree."""
+    # Communities that both have in common stay together at first; where they differ,
+    # sub-communities are free to move as wholes (Ovelgönne and Geyer-Schulz 2012: core groups).
     plain, quick, full = parts(options)
     best = run(plain)
     for number in range(1, COMBINED + 1):

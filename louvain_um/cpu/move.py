@@ -123,10 +123,8 @@ def fill_queue(t, threads, bounds, active, lists, queue, starts):
 
 @kernel()
 def list_active(t, threads, bounds, begins, ends, active, salt, sub_rounds, lists, queue, starts):
-    """List a thread's share of the active vertices in some bounds; count them by sub-round.
-
-    One thread alone fills the queue, too.
-    """
+    """List a thread's share of the active vertices in some bounds; count them by sub-round."""
+    # One thread alone fills the queue, too.
     low, high = bounds
     listed, counts, arcs = lists
     share, end = (high - low) * t // threads, (high - low) * (t + 1) // threads
@@ -323,13 +321,11 @@ def activate_claimed(threads, rows, state, names, sweep, r):
 
 @kernel()
 def run_sweep(t, threads, rows, state, tables, rule, extended, sweep):
-    """Run all sub-rounds of a sweep; add moves and gain to its result.
-
-    Unless the sweep prunes no vertex is activated: the caller keeps all active for the next one.
-
-    Threads claim parts of a stage, two counters each in `progress`, and wait for its work
-    to be finished, never for each other: any one of them could do a sweep alone.
-    """
+    """Run all sub-rounds of a sweep; add moves and gain to its result."""
+    # Unless the sweep prunes no vertex is activated: the caller keeps all active for the next one.
+    #
+    # Threads claim parts of a stage, two counters each in `progress`, and wait for its work to be
+    # finished, never for each other: any one of them could do a sweep alone.
     rows, state, rule, sweep = (
         LevelRows(*rows),
         MoveState(*state),

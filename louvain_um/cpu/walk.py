@@ -41,10 +41,9 @@ WHOLE: Final = LinkedBlocks(None, None, None, None, None)
 
 
 class BlockPiece(NamedTuple):
-    """Consecutive arcs of a row: from `arc` to `stop`, before `left` others.
+    """Consecutive arcs of a row: from `arc` to `stop`, before `left` others."""
 
-    `block` is where their block begins, of a tree its root; `number` counts pieces.
-    """
+    # `block` is where their block begins, of a tree its root; `number` counts pieces.
 
     arc: Any
     stop: Any

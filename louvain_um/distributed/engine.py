@@ -55,10 +55,9 @@ class RankLevel(CpuLevel):
 
 
 class RankEngine:
-    """The engine of one rank: its steps read rows that are dealt over ranks.
+    """The engine of one rank: its steps read rows that are dealt over ranks."""
 
-    Levels that every rank computes alone are its local engine's.
-    """
+    # Levels that every rank computes alone are its local engine's.
 
     def __init__(
         self,

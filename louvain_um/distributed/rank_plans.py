@@ -172,10 +172,8 @@ def least_ranks(
 
 
 def most_speedup(vertices: int, arcs: int, **values: Any) -> float:
-    """Return how many times as fast as one rank any number of ranks is at most.
-
-    Every rank carries out and receives all moves, however many ranks there are.
-    """
+    """Return how many times as fast as one rank any number of ranks is at most."""
+    # Every rank carries out and receives all moves, however many ranks there are.
     plans = choices(vertices, arcs, MOST_PLANNED, **values)
     return plans[0].total_seconds / min(plan.total_seconds for plan in plans)
 

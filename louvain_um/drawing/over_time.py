@@ -88,10 +88,8 @@ class Stays:
         return self.vertices[there], self.ids[there]
 
     def largest(self, count: int, samples: NDArray[np.int64]) -> list[int]:
-        """Return the communities with the largest share of the vertices at any of some batches.
-
-        Vertices that are alone do not count.
-        """
+        """Return the communities with the largest share of the vertices at any of some batches."""
+        # Vertices that are alone do not count.
         most: dict[int, float] = {}
         for batch in samples.tolist():
             ids, sizes = np.unique(self.at(batch)[1], return_counts=True)
@@ -108,11 +106,9 @@ def samples_of(batches: int, count: int) -> NDArray[np.int64]:
 
 
 def draw_flows(ax: Any, stays: Stays, times: list[str], columns: int = 10) -> None:
-    """Draw an alluvial chart: a bar per community and sampled batch, ribbons for its members.
-
-    Only communities of two members and more are drawn; those without a colour of their own
-    stand together, grey.
-    """
+    """Draw an alluvial chart: a bar per community and sampled batch, ribbons for its members."""
+    # Only communities of two members and more are drawn; those without a colour of their own stand
+    # together, grey.
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 

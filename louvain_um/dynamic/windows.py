@@ -93,10 +93,8 @@ NUMBERS: Final = TimeFormat()
 def seconds_of(
     file: GraphFile, times: NDArray[Any], line: Line, like: TimeFormat | None = None
 ) -> tuple[NDArray[Any], TimeFormat]:
-    """Return times as numbers, dates as seconds since 1970, and how they are written.
-
-    `like` is how earlier ones were written, or a format of dates that the user names.
-    """
+    """Return times as numbers, dates as seconds since 1970, and how they are written."""
+    # `like` is how earlier ones were written, or a format of dates that the user names.
     if times.dtype.kind in "iuf" and not (like is not None and like.dates):
         return _numbers(file, times, line), NUMBERS
     pandas = require("pandas", file.name)

@@ -57,10 +57,8 @@ class Columns(Attributes):
 
 
 def of_column(column: Any) -> NDArray[Any]:
-    """Return a pandas column as numbers or truth values, else as objects, None where missing.
-
-    Categories are texts, so that they are not taken for numbers.
-    """
+    """Return a pandas column as numbers or truth values, else as objects, None where missing."""
+    # Categories are texts, so that they are not taken for numbers.
     kind, missing = column.dtype.kind, column.isna().to_numpy(bool)
     if kind == "f" or (kind in "iub" and not missing.any()):
         types = {"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.bool_}
@@ -82,10 +80,8 @@ def of_rows(rows: Sequence[Mapping[Any, Any]]) -> dict[str, NDArray[Any]] | None
 
 
 def of_list(values: list[Any]) -> NDArray[Any]:
-    """Return values as an array: of numbers if all are, NaN where missing, else of objects.
-
-    Whole numbers that would become floats are objects, too, None where missing.
-    """
+    """Return values as an array: of numbers if all are, NaN where missing, else of objects."""
+    # Whole numbers that would become floats are objects, too, None where missing.
     values = [None if isinstance(each, float) and np.isnan(each) else each for each in values]
     there = [value for value in values if value is not None]
     if there and all(

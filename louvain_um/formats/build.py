@@ -25,10 +25,8 @@ def make_graph(
     notes: Iterable[str] = (),
     owned: bool = False,
 ) -> Graph:
-    """Build the graph of a list of edges; `n` is the number of vertices if no names give it.
-
-    Of edges that are `owned`, which nobody needs afterwards, the values may be lost.
-    """
+    """Build the graph of a list of edges; `n` is the number of vertices if no names give it."""
+    # Of edges that are `owned`, which nobody needs afterwards, the values may be lost.
     found = [*notes]
     if w is None and options.weighted and len(u):
         raise GraphError("has no weights; drop weighted=True (--weighted)")

@@ -55,11 +55,9 @@ def from_sparse(
     *,
     unite: bool = True,
 ) -> Graph:
-    """Build a graph from a square sparse matrix; zeros are not edges, stored or not.
-
-    A matrix of nearest neighbours is united with its transpose, unless `options` or `unite` say
-    otherwise: a matrix that is written whole, as text or an array, may as well be a mistake.
-    """
+    """Build a graph from a square sparse matrix; zeros are not edges, stored or not."""
+    # A matrix of nearest neighbours is united with its transpose, unless `options` or `unite` say
+    # otherwise: a matrix that is written whole, as text or an array, may as well be a mistake.
     from scipy.sparse import coo_array, csr_array
 
     rows, columns = matrix.shape
@@ -106,10 +104,8 @@ def from_sparse(
 
 
 def check_indices(matrix: Any) -> None:
-    """Raise an error for a sparse matrix of rows or columns whose indices are out of range.
-
-    SciPy's compiled code does not check them, and those of a damaged file can be anything.
-    """
+    """Raise an error for a sparse matrix of rows or columns whose indices are out of range."""
+    # SciPy's compiled code does not check them, and those of a damaged file can be anything.
     if not hasattr(matrix, "check_format"):
         return
     try:
@@ -136,12 +132,11 @@ def is_nearest(matrix: Any) -> bool:
 
 
 def united(matrix: Any) -> tuple[Any, str]:
-    """Return the union of a matrix with its transpose, and a note.
-
-    Weights up to 1 are shares: a + b − ab, as UMAP and scanpy unite them; of larger ones the
-    larger counts. scikit-learn also lists each vertex as its neighbour, which counts nothing: with
-    1, or at distance 0. Distances say the opposite of weights, so that each neighbour counts 1.
-    """
+    """Return the union of a matrix with its transpose, and a note."""
+    # Weights up to 1 are shares: a + b − ab, as UMAP and scanpy unite them; of larger ones the
+    # larger counts. scikit-learn also lists each vertex as its neighbour, which counts nothing:
+    # with 1, or at distance 0. Distances say the opposite of weights, so that each neighbour counts
+    # 1.
     rows = matrix.tocsr().astype(np.float64)
     note: str = UNION
     if rows.nnz and (_pattern(rows).diagonal() > 0).all():
@@ -174,10 +169,8 @@ def _is_correlation(matrix: Any) -> bool:
 
 
 def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | None:
-    """Return the graph of a CSR or CSC matrix whose rows ascend; arrays are shared.
-
-    Returns None where something else must be done: copy, sort, merge, or report an error.
-    """
+    """Return the graph of a CSR or CSC matrix whose rows ascend; arrays are shared."""
+    # Returns None where something else must be done: copy, sort, merge, or report an error.
     if (
         matrix.format not in ("csr", "csc")
         or options.kind != "undirected"

@@ -39,12 +39,11 @@ Attributes = dict[str, Any]
 
 @dataclass(slots=True, kw_only=True)
 class Network:
-    """A network as a source lists it.
+    """A network as a source lists it."""
 
-    `nodes` maps each id to its attributes; vertices that only edges name are added at the end.
-    An edge is its two ids and its attributes; those of undirected edges in a directed network are
-    in `both_ways`.
-    """
+    # `nodes` maps each id to its attributes; vertices that only edges name are added at the end. An
+    # edge is its two ids and its attributes; those of undirected edges in a directed network are in
+    # `both_ways`.
 
     nodes: dict[Any, Attributes] = field(default_factory=dict)
     edges: list[tuple[Any, Any, Attributes]] = field(default_factory=list)
@@ -102,10 +101,8 @@ def from_file(network: Network, options: ReadOptions) -> Graph:
 
 
 def names_of(nodes: dict[Any, Attributes]) -> tuple[list[Any], str | None, list[str]]:
-    """Return the names of vertices, the attribute that holds them, if one does, and notes.
-
-    They are labels, or else names, where these are all different, or else ids.
-    """
+    """Return the names of vertices, the attribute that holds them, if one does, and notes."""
+    # They are labels, or else names, where these are all different, or else ids.
     ids = list(nodes)
     listed: dict[str, list[Any]] = {}
     for known in NAMES:

@@ -170,11 +170,9 @@ TAIL: Final = 1 << 16
 
 
 def reading_bytes(path: str | os.PathLike[str], format: str | None = None) -> int | None:
-    """Return about how many bytes of host memory reading a graph takes, None where unknown.
-
-    Known are Parquet files of numbers, lists of edges whose ids are numbers, and NumPy archives
-    that are not compressed.
-    """
+    """Return about how many bytes of host memory reading a graph takes, None where unknown."""
+    # Known are Parquet files of numbers, lists of edges whose ids are numbers, and NumPy archives
+    # that are not compressed.
     name = os.fspath(path)
     if is_stream(name) or not os.path.isfile(name):
         return None

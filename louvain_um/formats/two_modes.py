@@ -93,10 +93,8 @@ def modes_of(
     declared: bool = False,
     one: bool = False,
 ) -> Numbered:
-    """Return vertices numbered by column if the columns hold ids of different kinds.
-
-    `declared` says that the source calls itself bipartite, `one` that it is not to be split.
-    """
+    """Return vertices numbered by column if the columns hold ids of different kinds."""
+    # `declared` says that the source calls itself bipartite, `one` that it is not to be split.
     u, v, n, names, _ = numbered
     if are_one_kind(u, v, titles, mixed=mixed, declared=declared, one=one):
         return numbered

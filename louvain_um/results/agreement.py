@@ -59,10 +59,8 @@ def measures(a: U32, b: U32) -> tuple[float, float, float]:
 
 
 def expected_information(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
-    """Return the mean mutual information of random partitions of these sizes, in nats.
-
-    Pairs of equal sizes count once (Vinh, Epps, Bailey 2010, equation 24a).
-    """
+    """Return the mean mutual information of random partitions of these sizes, in nats."""
+    # Pairs of equal sizes count once (Vinh, Epps, Bailey 2010, equation 24a).
     n = int(rows.sum())
     (few, of_few), (many, of_many) = sorted(
         (np.unique(sizes[sizes > 0], return_counts=True) for sizes in (rows, columns)),

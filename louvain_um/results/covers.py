@@ -22,10 +22,9 @@ OMEGA_TERMS = 3 * 10**8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cover:
-    """Communities that may overlap.
+    """Communities that may overlap."""
 
-    `matrix` is a SciPy CSR array of vertices × communities; `names` are None for 0 … n − 1.
-    """
+    # `matrix` is a SciPy CSR array of vertices × communities; `names` are None for 0 … n − 1.
 
     names: NDArray[Any] | None
     matrix: Any
@@ -119,11 +118,9 @@ def same_cover(first: Any, second: Any) -> bool:
 
 
 def overlapping_nmi(first: Any, second: Any) -> tuple[float, float]:
-    """Return the overlapping NMI of McDaid, Greene and Hurley, and of Lancichinetti and others.
-
-    Pairs of communities without common members matter only where one of both has more than a
-    quarter of the vertices, so all others are left out.
-    """
+    """Return the overlapping NMI of McDaid, Greene and Hurley, and of Lancichinetti and others."""
+    # Pairs of communities without common members matter only where one of both has more than a
+    # quarter of the vertices, so all others are left out.
     n = first.shape[0]
     x, y = (np.bincount(each.indices, minlength=each.shape[1]) for each in (first, second))
     if not (len(x) and len(y)):
@@ -166,11 +163,9 @@ def _information(share: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def omega_index(first: Any, second: Any) -> float:
-    """Return the omega index of Collins and Dent, NaN where it takes too long.
-
-    Two covers agree on a pair of vertices that is together in as many communities of both.
-    Vertices of the same communities are counted as one class.
-    """
+    """Return the omega index of Collins and Dent, NaN where it takes too long."""
+    # Two covers agree on a pair of vertices that is together in as many communities of both.
+    # Vertices of the same communities are counted as one class.
     n = first.shape[0]
     pairs = n * (n - 1) // 2
     if not pairs:

@@ -283,10 +283,8 @@ def corrected(
 
 
 def features(structure: LocalStructure, vertices: int, arcs: int, skew: float) -> tuple[float, ...]:
-    """Return three logarithms that distinguish graphs: of degree, squares and meetings of walks.
-
-    `vertices` are those with arcs; `skew` is the sum of their squared degrees, divided by `arcs`.
-    """
+    """Return three logarithms that distinguish graphs: of degree, squares and meetings of walks."""
+    # `vertices` are those with arcs; `skew` is the sum of their squared degrees, divided by `arcs`.
     squares, collisions = structure
     degree = arcs / max(vertices, 1)
     # Walks meet by chance more often if fewer vertices hold the arcs.
@@ -297,10 +295,8 @@ def features(structure: LocalStructure, vertices: int, arcs: int, skew: float) -
 def expected_seconds(
     found: Sequence[float], arcs: int, method: str, fitted: Any = MEASURED
 ) -> float:
-    """Return seconds in core on an H200 of a graph with these features: of arcs, and of steps.
-
-    A sweep and a level take some time however small they are.
-    """
+    """Return seconds in core on an H200 of a graph with these features: of arcs, and of steps."""
+    # A sweep and a level take some time however small they are.
     at = [(x - mean) / spread for x, mean, spread in zip(found, *fitted["scale"], strict=True)]
     near = [
         math.exp(
@@ -317,10 +313,8 @@ def expected_seconds(
 
 
 def relative_time(work: Workload, facts: Facts) -> float | None:
-    """Return the time in core of graphs like one, relative to its kind's; None if not sampled.
-
-    Rates of other machines scale both alike.
-    """
+    """Return the time in core of graphs like one, relative to its kind's; None if not sampled."""
+    # Rates of other machines scale both alike.
     if facts.structure is None or facts.skew is None:
         return None
     found = features(facts.structure, work.vertices - work.isolated, work.arcs, facts.skew)

@@ -202,10 +202,10 @@ FAST_SPARES: Final = rate("fast_spares")
 
 @dataclass(frozen=True, slots=True)
 class SearchCourse:
-    """A search by cycles of its runs, how many these are, and whether they begin in communities.
+    """A search by cycles of its runs, how many these are, and whether they begin in communities."""
 
-    `ends` has the least and the most time of a search of different runs, relative to the expected.
-    """
+    # `ends` has the least and the most time of a search of different runs, relative to the
+    # expected.
 
     cycles: int | None = None
     fast: bool = False
@@ -241,11 +241,10 @@ ONE_RUN: Final = SearchCourse()
 
 
 class LocalStructure(NamedTuple):
-    """Samples of the surroundings of a graph's vertices, each a probability.
+    """Samples of the surroundings of a graph's vertices, each a probability."""
 
-    `squares`: other neighbours of both ends of an edge are joined. `collisions`: two random walks
-    of four steps from one vertex end at the same one.
-    """
+    # `squares`: other neighbours of both ends of an edge are joined. `collisions`: two random walks
+    # of four steps from one vertex end at the same one.
 
     squares: float
     collisions: float

@@ -162,10 +162,8 @@ def _cut_by_items(plan: ProgramPlan, offsets: Any) -> list[int]:
 
 
 def _cut_evenly(offsets: Any, count: int, most: int) -> list[int]:
-    """Return where slices of rows begin that have nearly as many items each, and the end.
-
-    Only slices of a single row have more than `most` items.
-    """
+    """Return where slices of rows begin that have nearly as many items each, and the end."""
+    # Only slices of a single row have more than `most` items.
     rows, cuts = len(offsets) - 1, [0]
     while cuts[-1] < rows:
         begin, done = cuts[-1], int(offsets[cuts[-1]])

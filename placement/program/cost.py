@@ -270,10 +270,8 @@ class ProgramCost:
         room: int,
         host: Placement | None = None,
     ) -> Estimate:
-        """Return φ, τ and σ of keeping one array on the host, the others as they are placed.
-
-        On demand, in managed memory, τ is the copies less the fault groups and unique pages.
-        """
+        """Return φ, τ and σ of keeping one array on the host, the others as they are placed."""
+        # On demand, in managed memory, τ is the copies less the fault groups and unique pages.
         if host is None:
             host = placements[array.name]
             if host.kind not in ("host_mapped", "pinned"):

@@ -46,13 +46,11 @@ I64 = NDArray[np.int64]
 
 
 def trace_of_events(session: SessionData, path: str | Path) -> Trace:
-    """Return kernels and migrations of a session as a trace; each range of pages is an array.
-
-    What was on the GPU was accessed unseen. So each launch of a kernel accesses, once, what any
-    launch of that name brought there: in order, or at random if its pages came out of order. A
-    prefetch by the program is kept, and its pages belong to the next kernel. The host touches what
-    faulted there, or migrated back without being evicted. GPUs are numbered anew, from 0.
-    """
+    """Return kernels and migrations of a session as a trace; each range of pages is an array."""
+    # What was on the GPU was accessed unseen. So each launch of a kernel accesses, once, what any
+    # launch of that name brought there: in order, or at random if its pages came out of order. A
+    # prefetch by the program is kept, and its pages belong to the next kernel. The host touches
+    # what faulted there, or migrated back without being evicted. GPUs are numbered anew, from 0.
     seen = _Seen(session)
     refuse_more_gpus(str(path), seen.gpus)
     if not (seen.came & (seen.at < len(seen.kernels))).any():

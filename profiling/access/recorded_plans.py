@@ -134,11 +134,9 @@ def _rows(
     number: int, pages: int, access: Stream | Gather, written: bool, edges: NDArray[np.float64],
     launches: int, repeats: float,
 ) -> tuple[NDArray[np.int64], Touches]:  # fmt: skip
-    """Return the runs of an access between shares of the whole, and the part of each.
-
-    A launch that stands for several, none of them a pass over a stream, goes over all of their
-    parts, and reads so much less of each page.
-    """
+    """Return the runs of an access between shares of the whole, and the part of each."""
+    # A launch that stands for several, none of them a pass over a stream, goes over all of their
+    # parts, and reads so much less of each page.
     inside = max(1, round(pages * access.share))
     nbytes = PAGE_BYTES
     if isinstance(access, Stream) and access.passes <= launches:

@@ -74,10 +74,8 @@ def _parts(path: Path) -> set[str]:
 
 
 def of_session(session: SessionData) -> Trace:
-    """Return a session's maps of accesses as a trace: a launch for each bin of time.
-
-    A launch runs on the GPU whose kernels took most of its bin.
-    """
+    """Return a session's maps of accesses as a trace: a launch for each bin of time."""
+    # A launch runs on the GPU whose kernels took most of its bin.
     maps = [page for page in session.maps if page.kind == "access" and page.total]
     if not maps:
         raise LouvainUmError(

@@ -69,11 +69,9 @@ def _to_constant(parameter: str) -> bool:
 
 
 def gathered(events: EventTable, owners: NDArray[np.int32], number: int) -> bool:
-    """Return whether pages of an array came to the device out of order while kernels ran.
-
-    If they all faulted elsewhere, as in `cudaMemset`, the order of kernels is not known: then, too,
-    as accesses in order would cost less over the bus.
-    """
+    """Return whether pages of an array came to the device out of order while kernels ran."""
+    # If they all faulted elsewhere, as in `cudaMemset`, the order of kernels is not known: then,
+    # too, as accesses in order would cost less over the bus.
     kind, time = events["kind"], events["time"]
     mine = (owners == number) & np.isin(kind, (Kind.HTOD, Kind.GPU_FAULT_GROUP))
     kernels = np.flatnonzero(kind == Kind.KERNEL)

@@ -328,10 +328,8 @@ class Candidates:
         self.each = sum(map(_simulated, self.trace.steps))
 
     def fastest(self, arrays: Iterable[ProgramArray]) -> dict[str, Placement]:
-        """Return the fastest of what was found and what one would write by hand for some arrays.
-
-        If the driver may evict, single arrays are then placed otherwise, the largest first.
-        """
+        """Return the fastest of what was found and what one would write by hand for some arrays."""
+        # If the driver may evict, single arrays are then placed otherwise, the largest first.
         self.seconds = self.replayed(self.best)
         order = sorted(arrays, key=lambda array: -array.nbytes)
         largest = order[0].group if order else ""

@@ -149,10 +149,8 @@ def lay_out(
     far: str = "host_mapped",
     malloc: str = "managed",
 ) -> Layout:
-    """Return the layout of arrays under placements; with `pooled`, all of them share arenas.
-
-    `far` is where the rest of splits is, `malloc` what such memory is to the machine.
-    """
+    """Return the layout of arrays under placements; with `pooled`, all of them share arenas."""
+    # `far` is where the rest of splits is, `malloc` what such memory is to the machine.
     known = {array.name for array in arrays} | {array.group for array in arrays}
     for name in (*placements, *hold):
         if name not in known:

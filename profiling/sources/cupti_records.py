@@ -134,10 +134,8 @@ class Buffers:
             self.dropped += lost.value
 
     def take(self, device: int = 0) -> tuple[list[EventTable], int]:
-        """Decode all buffers that came back; return events and CUPTI's overhead in ns.
-
-        Events that name no GPU are of `device`.
-        """
+        """Decode all buffers that came back; return events and CUPTI's overhead in ns."""
+        # Events that name no GPU are of `device`.
         tables: list[EventTable] = []
         overhead = 0
         while True:
@@ -244,10 +242,8 @@ def decode(
 def counter_columns(
     rows: NDArray[Any], duration: NDArray[np.int64], device: int = 0
 ) -> dict[str, Any]:
-    """Return the columns of unified-memory counters; what a value means depends on the kind.
-
-    Counters that name no GPU are of `device`.
-    """
+    """Return the columns of unified-memory counters; what a value means depends on the kind."""
+    # Counters that name no GPU are of `device`.
     kind, value = rows["counter"], rows["value"].astype(np.int64)
     named = np.where(np.isin(kind, _RECEIVED), rows["receiver"], rows["sender"])
     return {

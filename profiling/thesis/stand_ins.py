@@ -221,10 +221,8 @@ def subjects(scale: float = SCALE, seed: int = 0) -> Iterator[Subject]:
 
 
 def as_program(name: str, graph: Graph, seed: int = 0) -> Subject:
-    """Return any graph as the subject of a sweep, with the thesis's program.
-
-    Its tables and the reserve are as large, relative to the graph, as in the study.
-    """
+    """Return any graph as the subject of a sweep, with the thesis's program."""
+    # Its tables and the reserve are as large, relative to the graph, as in the study.
     from louvain_um.profiling.sweep.points import Subject
     from louvain_um.profiling.thesis.rundemanen import record_thesis
 

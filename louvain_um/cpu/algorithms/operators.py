@@ -105,10 +105,8 @@ def intersect(rows, u, marked, visit, state):
 
 @kernel(**INLINE)
 def sum_row(rows, v, parts, load, state):
-    """Return the sum of load(state, v, arc) over a row, in an order that its length decides.
-
-    Arc k adds to part k mod `PARTS`, as a warp's lanes do, and parts are added in a tree.
-    """
+    """Return the sum of load(state, v, arc) over a row, in an order that its length decides."""
+    # Arc k adds to part k mod `PARTS`, as a warp's lanes do, and parts are added in a tree.
     begin, end = row(rows, v)
     # Parts without arcs are 0, and add nothing: the tree starts at those that have some.
     width = np.uint64(1)

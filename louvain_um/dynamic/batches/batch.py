@@ -20,10 +20,9 @@ HALF = MAX_TOTAL_WEIGHT // 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a graph accepts in a batch; `by` is the function that errors name, if not `apply`.
+    """What a graph accepts in a batch; `by` is the function that errors name, if not `apply`."""
 
-    If it is `directed`, an edge is the arc from u to v alone.
-    """
+    # If it is `directed`, an edge is the arc from u to v alone.
 
     n_vertices: int
     alive: NDArray[np.uint8] | None

@@ -96,11 +96,9 @@ class Blocks:
         """Note that attributes of some vertices, or of the edges at some places, were written."""
 
     def edges_of(self: Any, ids: U32) -> tuple[U32, U32]:
-        """Return both ends of the edges of some vertices, which ascend.
-
-        They are in the rows of these, but for those to them in a directed graph. With
-        ``deletion=reverse`` each entry of all rows is looked up among the vertices instead.
-        """
+        """Return both ends of the edges of some vertices, which ascend."""
+        # They are in the rows of these, but for those to them in a directed graph. With
+        # ``deletion=reverse`` each entry of all rows is looked up among the vertices instead.
         reverse = self.options.get("deletion") == "reverse"
         u, v = self.arcs_of(ids[: 0 if reverse and not self.directed else None])
         if not (reverse or self.directed):
@@ -280,10 +278,9 @@ class Queue:
 
 
 class FreeBlocks:
-    """Blocks that were freed, the last ones first if `stacked`, then those that were never used.
+    """Blocks that were freed, the last ones first if `stacked`, then those that were never used."""
 
-    Those `held` in advance are in the queue from the beginning, and more before it runs out.
-    """
+    # Those `held` in advance are in the queue from the beginning, and more before it runs out.
 
     def __init__(self, used: int, held: int, *, stacked: bool = False) -> None:
         self.queue, self.frontier, self.stacked = Queue(), used, stacked

@@ -340,10 +340,8 @@ class BalStore(Bal, LinkedStore):
         self.replica.clear()  # all rows have moved
 
     def push(self) -> dict[Any, Any]:
-        """Send the rows and blocks changed since the last call to the device; return all there.
-
-        `moved_bytes` counts what is sent. A replica that is too small is sent anew.
-        """
+        """Send the rows and blocks changed since the last call to the device; return all there."""
+        # `moved_bytes` counts what is sent. A replica that is too small is sent anew.
         begins, ends, targets, weights, *_ = self.walked()
         touched = np.zeros(len(begins), np.bool_)
         for rows in self.changed:

@@ -71,11 +71,10 @@ class FollowOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPartition:
-    """Communities of the vertices of a graph, each named after its smallest member.
+    """Communities of the vertices of a graph, each named after its smallest member."""
 
-    On a device it also has members and their degrees by name, and the vertices whose community has
-    another name than before the batch.
-    """
+    # On a device it also has members and their degrees by name, and the vertices whose community
+    # has another name than before the batch.
 
     names: Any
     inside: int

@@ -150,11 +150,9 @@ class CommunityIds:
     def follow(
         self, listed: Listed, before: Any, after: Any, room: int | None = None
     ) -> tuple[CommunityIds, U32, NDArray[np.void]]:
-        """Return the ids after a batch, the vertices whose id changed, and the events.
-
-        `before` and `after` are the partitions' names; vertices beyond those of `before` are new.
-        `room` is the memory that may be taken where they are.
-        """
+        """Return the ids after a batch, the vertices whose id changed, and the events."""
+        # `before` and `after` are the partitions' names; vertices beyond those of `before` are new.
+        # `room` is the memory that may be taken where they are.
         xp, of_name = self.memory.xp, self.of_name
         if len(after) > len(of_name):
             new = xp.full(len(after) - len(of_name), NO_ID, np.int64)
@@ -186,12 +184,11 @@ class CommunityIds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """Listed vertices, one by one or in groups, and the communities that they were and are in.
+    """Listed vertices, one by one or in groups, and the communities that they were and are in."""
 
-    Of the vertices, or groups: a vertex, the numbers of its names after the batch and before it
-    (−1 for none), whether it lives, members and their degrees. Of the communities: their names,
-    ascending, and members and degrees after the batch and before it, int64[4, c].
-    """
+    # Of the vertices, or groups: a vertex, the numbers of its names after the batch and before it
+    # (−1 for none), whether it lives, members and their degrees. Of the communities: their names,
+    # ascending, and members and degrees after the batch and before it, int64[4, c].
 
     vertices: U32
     current: I64
@@ -291,10 +288,8 @@ class Overlaps:
 
     @classmethod
     def of_pairs(cls, news: I64, olds: I64, weights: I64, sizes: I64) -> Self:
-        """Return overlaps from some members each: those of one pair are added up.
-
-        The arrays, int64[k], are overwritten.
-        """
+        """Return overlaps from some members each: those of one pair are added up."""
+        # The arrays, int64[k], are overwritten.
         slots = np.full(1 << (2 * len(news)).bit_length(), -1, np.int64)
         count = int(inherit.add_up_pairs(news, olds, weights, sizes, slots))
         return cls(
@@ -325,12 +320,10 @@ class Concerned:
 
 
 def succession(concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np.void]]:
-    """Return the ids of the communities after a batch, the next free one, and the events.
-
-    A vertex alone is no community in events: one is born when it has two members, split from
-    another if most of it comes from there, and dies, or is merged into another, when fewer than
-    two stay.
-    """
+    """Return the ids of the communities after a batch, the next free one, and the events."""
+    # A vertex alone is no community in events: one is born when it has two members, split from
+    # another if most of it comes from there, and dies, or is merged into another, when fewer than
+    # two stay.
     overlaps, old_ids = concerned.overlaps, concerned.old_ids
     news, olds, weights, sizes = overlaps.news, overlaps.olds, overlaps.weights, overlaps.sizes
     ids = np.full(len(concerned.sizes), NO_ID, np.int64)

@@ -94,10 +94,8 @@ def field(data, pos, separator):
 
 @kernel()
 def find_fields(data, separator, place, found):
-    """Write start, stop and value of a field of each line, and the line's fields: 0 of comments.
-
-    The value is -1 unless the field is a whole number of at most 18 digits.
-    """
+    """Write start, stop and value of a field of each line, and the line's fields: 0 of comments."""
+    # The value is -1 unless the field is a whole number of at most 18 digits.
     line, pos = 0, 0
     while pos < len(data):
         while pad(data[pos], separator):

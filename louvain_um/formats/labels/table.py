@@ -47,10 +47,8 @@ def write_table(
     force: bool = False,
     safe_csv: bool = False,
 ) -> None:
-    """Write columns of equal length: numbers, booleans, times, or objects.
-
-    Objects are text, or integers or booleans, and None where a value is missing.
-    """
+    """Write columns of equal length: numbers, booleans, times, or objects."""
+    # Objects are text, or integers or booleans, and None where a value is missing.
     write = writer_for(path)
     if safe_csv:
         check_text(path)

@@ -115,10 +115,8 @@ def evict_shared(s, chunk):
 
 @inlined
 def evict(s, chunk):
-    """Evict a root chunk to the host. Clean pages are copied, too, unless the host has a copy.
-
-    It goes to the host even if another GPU has room, and copies on other GPUs are lost.
-    """
+    """Evict a root chunk to the host. Clean pages are copied, too, unless the host has a copy."""
+    # It goes to the host even if another GPU has room, and copies on other GPUs are lost.
     if chunk >= s.counters[c.BLOCKS]:
         evict_shared(s, chunk)
         return
@@ -204,11 +202,9 @@ def evict_sparse_trees(s, gone, keep):
 
 @compiled
 def claim(s, pages, keep):
-    """Take device memory, evicting until it fits; return how many pages that are.
-
-    Small blocks share what is left, even if that is less than a root chunk, and evict their own
-    pieces with those of others before they fail.
-    """
+    """Take device memory, evicting until it fits; return how many pages that are."""
+    # Small blocks share what is left, even if that is less than a root chunk, and evict their own
+    # pieces with those of others before they fail.
     while s.counters[c.USED] + pages > s.switches[c.CAPACITY]:
         chunk = victim(s, keep)
         if chunk == c.NOWHERE:

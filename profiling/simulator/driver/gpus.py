@@ -130,11 +130,9 @@ def update_others(s, gpus):
 
 @compiled
 def follow_up(s, gpus, other, block):
-    """Update another GPU's state of a block, of which it may have lost pages.
-
-    Copies elsewhere are kept where `s` still has the page elsewhere, too. A page that moved is
-    mapped again only where advice, or a pin against thrashing, gives access.
-    """
+    """Update another GPU's state of a block, of which it may have lost pages."""
+    # Copies elsewhere are kept where `s` still has the page elsewhere, too. A page that moved is
+    # mapped again only where advice, or a pin against thrashing, gives access.
     row = other.blocks[block]
     number = other.switches[c.NUMBER]
     lost = 0

@@ -19,10 +19,8 @@ from louvain_um.profiling.simulator.driver.thrashing import forget_pages, note_m
 
 @inlined
 def comes_from_host(s, bits):
-    """Return whether a page comes from the host, 0 or 1; count it if it comes from another GPU.
-
-    A GPU that is reached is closer than the host; from others, pages come by way of the host.
-    """
+    """Return whether a page comes from the host, 0 or 1; count it if it comes from another GPU."""
+    # A GPU that is reached is closer than the host; from others, pages come by way of the host.
     if bits & (c.BOTH | c.ON_PEER) == c.ON_HOST:
         return 1
     if bits & c.ELSEWHERE and not bits & c.ON_GPU:

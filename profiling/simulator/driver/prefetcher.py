@@ -52,11 +52,9 @@ def advice_of(bits):
 
 @inlined
 def choose(processor, bits, advice, pin, reads, coherent, cause):
-    """Return where a page goes that a processor accesses; the first matching rule wins.
-
-    From elsewhere, it is mapped over the bus. `pin` is where a thrashing page is pinned. Access
-    counters count as readers.
-    """
+    """Return where a page goes that a processor accesses; the first matching rule wins."""
+    # From elsewhere, it is mapped over the bus. `pin` is where a thrashing page is pinned. Access
+    # counters count as readers.
     where = bits & c.ANYWHERE
     near = where & c.ON_PEER if where & c.ON_PEER else where & ~c.ON_OTHER
     duplicated = where & (where - 1) != 0 and advice.duplicates != DISABLED and pin == 0
@@ -178,11 +176,9 @@ def add_dense(pages, want, scratch, first, count, here, threshold, barring):
 
 @compiled
 def add_dense_pages(frame, want, scratch, low, count, here, threshold):
-    """Do the same page by page: for blocks that are no whole frame, and those with barred pages.
-
-    Leaves of the tree are pages. It begins at the block's start, moved to a big page's boundary by
-    leaves that are absent, unless the block holds no whole big page.
-    """
+    """Do the same page by page: for blocks that are no whole frame, and those with barred pages."""
+    # Leaves of the tree are pages. It begins at the block's start, moved to a big page's boundary
+    # by leaves that are absent, unless the block holds no whole big page.
     tree, barred = scratch
     sums = tree[c.SUMS]
     boundary = (low + c.BIG_PAGES - 1) & ~(c.BIG_PAGES - 1)

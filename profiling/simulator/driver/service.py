@@ -165,10 +165,8 @@ def destination(s, gpus, block, page, found, choice):
 
 @compiled
 def send(s, gpus, block, along, fresh):
-    """Bring the AWAY pages of a block to other GPUs, and `along` with them what density adds.
-
-    All are mapped over the link; return how many.
-    """
+    """Bring the AWAY pages of a block to other GPUs, and `along` with them what density adds."""
+    # All are mapped over the link; return how many.
     row = s.blocks[block]
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
     note_change(s, block)
@@ -264,10 +262,8 @@ def serve_block(s, gpus, block, low, high):
 
 @compiled
 def serve_batch(s, gpus):
-    """Serve one batch of the waiting touches; the caller replays them.
-
-    If all of its faults must nap, so does the GPU: what it would fetch in vain is not counted.
-    """
+    """Serve one batch of the waiting touches; the caller replays them."""
+    # If all of its faults must nap, so does the GPU: what it would fetch in vain is not counted.
     count = gather_batch(s)
     s.counters[c.BATCHES] += 1
     if s.counters[c.STREAK] % s.switches[c.BATCHES_PER_SERVICE] == 0:
@@ -324,10 +320,8 @@ def gather_batch(s):
 
 @compiled
 def serve_host_among(s, gpus, block, page, writes):
-    """Serve one fault of the host, on the state of the GPU that it concerns most.
-
-    That is where the page is pinned, else which it prefers, else which has it.
-    """
+    """Serve one fault of the host, on the state of the GPU that it concerns most."""
+    # That is where the page is pinned, else which it prefers, else which has it.
     number = s.switches[c.NUMBER]
     advice = s.blocks[block, c.ADVICE]
     pinned = s.thrash[page, PINNED_ON] if s.switches[c.DETECT_THRASHING] else 0
@@ -433,10 +427,8 @@ def accesses_of(way, amount):
 
 @compiled
 def want_counted(s, block, page, regions, whole):
-    """Mark as FAULTED what a notification asks for: regions of 64 KiB in which accesses were.
-
-    Unless the host's memory of the block is one piece, only the region of the page is.
-    """
+    """Mark as FAULTED what a notification asks for: regions of 64 KiB in which accesses were."""
+    # Unless the host's memory of the block is one piece, only the region of the page is.
     row = s.blocks[block]
     where = s.pages[page] & c.ANYWHERE
     if row[c.ADVICE] & (c.PINNED | c.DEVICE) or where == 0 or where & c.ON_GPU:

@@ -233,10 +233,8 @@ def adapt(s, late):
 
 @compiled
 def hint(s, block, page, processor, preferred, time, nearest=0):
-    """Return what a fault is advised: PROCEED, NAP or where the page is pinned.
-
-    `nearest` is where the page is, closest to the processor, if there are several GPUs.
-    """
+    """Return what a fault is advised: PROCEED, NAP or where the page is pinned."""
+    # `nearest` is where the page is, closest to the processor, if there are several GPUs.
     info, row = s.watched[block], s.thrash[page]
     if info[TRACKED] == 0:
         return PROCEED

@@ -108,10 +108,8 @@ def lines(
     width: int = WIDTH,
     limits: Sequence[float] | None = None,
 ) -> Markup:
-    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y.
-
-    `limits` are the least and the largest y of charts that are compared.
-    """
+    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y."""
+    # `limits` are the least and the largest y of charts that are compared.
     colours = colours or {name: colour(name, at) for at, name in enumerate(series)}
     height, left, bottom = 220, 70, 34
     right = int(30 + LETTER * max((len(name) for name in series), default=0)) if labelled else 20

@@ -70,11 +70,10 @@ def _parts(rows: RowLengths, shape: HeapShape) -> tuple[int, int]:
 
 
 class DeviceOuro(DeviceRows):
-    """Rows in pages of an Ouroboros heap on a device, in one of six variants.
+    """Rows in pages of an Ouroboros heap on a device, in one of six variants."""
 
-    What is in the store depends on its batches alone; where it lies also depends on how threads
-    met at the queues.
-    """
+    # What is in the store depends on its batches alone; where it lies also depends on how threads
+    # met at the queues.
 
     on_device_alone: ClassVar[bool] = True
     variant: ClassVar[str]

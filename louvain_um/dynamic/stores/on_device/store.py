@@ -29,10 +29,9 @@ UNLIMITED: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltOnDevice:
-    """The whole store after a batch: rows as spans in a pool, or as offsets in arrays.
+    """The whole store after a batch: rows as spans in a pool, or as offsets in arrays."""
 
-    In a new `heap`, pages with room for so many arcs are taken.
-    """
+    # In a new `heap`, pages with room for so many arcs are taken.
 
     targets: Any
     weights: Any
