@@ -413,6 +413,16 @@ def test_functions_take_few_parameters():
     assert many == MANY_PARAMETERS
 
 
+def test_one_name_of_a_class_has_one_meaning():
+    names = Counter(
+        node.name
+        for _, path in modules()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, n in names.items() if n > 1] == []
+
+
 def imported(nodes, known):
     for node in nodes:
         if isinstance(node, ast.Import):

@@ -170,13 +170,13 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             done = dispatcher._cache.end
         if hasattr(dispatcher, "compile"):
             dispatcher.compile = _held(dispatcher, done)
-            dispatcher.__class__ = Kernel
+            dispatcher.__class__ = SafeDispatcher
         return dispatcher
 
     return compiled
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc,unused-ignore]
+class SafeDispatcher(CPUDispatcher):  # type: ignore[misc,unused-ignore]
     """A compiled function that raises what a signal's handler raised while it was called."""
 
     # Numba makes a Python call to box an array, and ignores that the call failed: the interpreter
@@ -200,7 +200,9 @@ def _held(dispatcher: Any, done: Callable[[], None]) -> Callable[..., Any]:
                 return work(*args)
             finally:
                 found = [made.signature.return_type for made in dispatcher.overloads.values()]
-                dispatcher.__class__ = Kernel if any(map(_has_array, found)) else CPUDispatcher
+                dispatcher.__class__ = (
+                    SafeDispatcher if any(map(_has_array, found)) else CPUDispatcher
+                )
                 done()
 
     return call

@@ -299,7 +299,7 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     return ()
 
 
-class Pieces(NamedTuple):
+class StreamedArray(NamedTuple):
     """An array that is written piece by piece."""
 
     size: int
@@ -312,7 +312,7 @@ def _save(stream: BinaryIO, arrays: Mapping[str, Any]) -> None:
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                if not isinstance(array, Pieces):
+                if not isinstance(array, StreamedArray):
                     npy.write_array(file, np.asanyarray(array))
                     continue
                 empty = np.empty(0, array.dtype)
@@ -328,7 +328,7 @@ def _edges_as_saved(graph: Graph) -> dict[str, Any]:
     for place, name in enumerate("uvw" if graph.weighted else "uv"):
         real = name == "w" and graph.scale != 1.0
         dtype = np.uint32 if name != "w" else np.float64 if real else np.int64
-        arrays[name] = Pieces(graph.n_edges, dtype, map(itemgetter(place), edges(graph)))
+        arrays[name] = StreamedArray(graph.n_edges, dtype, map(itemgetter(place), edges(graph)))
     return arrays
 
 
@@ -353,8 +353,8 @@ def _rows_as_saved(graph: Graph) -> dict[str, Any] | None:
         "format": np.array(b"csr"),
         "shape": np.array((n, n), np.int64),
         "indptr": starts.astype(integer, copy=False),
-        "indices": Pieces(entries, integer, (part.indices for part in pattern)),
-        "data": Pieces(entries, dtype, (part.data for part in rows))
+        "indices": StreamedArray(entries, integer, (part.indices for part in pattern)),
+        "data": StreamedArray(entries, dtype, (part.data for part in rows))
         if graph.weighted
         else np.ones(entries, np.bool_),
     }

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from louvain_um.core.objective import Objective, Sums
 from louvain_um.dynamic.batches.changes import NO_VERTICES, Change
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking.identity import HOST, ArrayMemory, CommunityIds, Listed
+from louvain_um.dynamic.tracking.identity import HOST, ArrayMemory, CommunityIds, ListedVertices
 from louvain_um.errors import OptionError, among
 from louvain_um.events import announcing
 from louvain_um.gpu.dynamic.follow_arrays import MOST_LISTED, MOST_PENDING
@@ -83,7 +83,7 @@ class NamedPartition:
     masses: Any = None
     communities: int | None = None
     differing: int = 0
-    listed: Listed | None = None
+    listed: ListedVertices | None = None
 
     def quality(self, total: int, resolution: float) -> float:
         """Return the modularity."""
@@ -159,7 +159,7 @@ class Steps(Protocol):
     def forget_touched(self) -> None:
         """Begin anew to count what turns."""
 
-    def list_differing(self, found: NamedPartition, waiting: int) -> Listed:
+    def list_differing(self, found: NamedPartition, waiting: int) -> ListedVertices:
         """List the vertices whose community has another name than before the batch."""
 
     def keep(self, found: NamedPartition) -> NamedPartition:
@@ -182,7 +182,7 @@ class Pending:
     memory: ArrayMemory
     names: Any
     communities: int
-    listed: Listed | None = None
+    listed: ListedVertices | None = None
     follower: Follower | None = None
     of_name: Any = None
     row: Any = field(default_factory=dict)

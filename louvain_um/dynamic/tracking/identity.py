@@ -83,14 +83,14 @@ class HostMemory:
 HOST: Final = HostMemory()
 
 
-class Listed(Protocol):
+class ListedVertices(Protocol):
     """The vertices whose community has another name than before a batch."""
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes on the graph's device."""
 
-    def fetched(self, memory: ArrayMemory) -> Listed:
+    def fetched(self, memory: ArrayMemory) -> ListedVertices:
         """Return the same in host memory."""
 
     def steps(self, names: int, memory: ArrayMemory, room: int | None) -> IdentitySteps:
@@ -148,7 +148,7 @@ class CommunityIds:
         return cls(memory.xp.asarray(of_name), int(of_name.max(initial=-1)) + 1, memory)
 
     def follow(
-        self, listed: Listed, before: Any, after: Any, room: int | None = None
+        self, listed: ListedVertices, before: Any, after: Any, room: int | None = None
     ) -> tuple[CommunityIds, U32, NDArray[np.void]]:
         """Return the ids after a batch, the vertices whose id changed, and the events."""
         # `before` and `after` are the partitions' names; vertices beyond those of `before` are new.

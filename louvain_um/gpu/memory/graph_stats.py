@@ -39,7 +39,7 @@ def graph_stats(graph: Any) -> DegreeStats:
     )
 
 
-class There:
+class ArrayOnDevice:
     """An array on a device, of which some entries at a time are read."""
 
     def __init__(self, array: Any) -> None:
@@ -55,9 +55,9 @@ class There:
         return found
 
 
-def read_where_it_is(array: Any) -> NDArray[Any] | There:
+def read_where_it_is(array: Any) -> NDArray[Any] | ArrayOnDevice:
     """Return what reads entries of an array, on the host or on a device."""
-    return array if isinstance(array, np.ndarray) else There(array)
+    return array if isinstance(array, np.ndarray) else ArrayOnDevice(array)
 
 
 def fit16(weights: Any) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.graph_stats import (
+    ArrayOnDevice,
     DegreeStats,
-    There,
     fit16,
     graph_stats,
     sampled_structure,
@@ -32,7 +32,7 @@ def survey(graph: Graph | DeviceGraph) -> DegreeStats:
     """Return what a plan needs to know of a graph besides its size."""
     if isinstance(graph, DeviceGraph):
         found = relabel.survey(graph.offsets, graph.targets)
-        structure = sampled_structure(There(graph.offsets), There(graph.targets))
+        structure = sampled_structure(ArrayOnDevice(graph.offsets), ArrayOnDevice(graph.targets))
         return found._replace(weights16=fit16(graph.weights), structure=structure)
     return graph_stats(graph)
 
