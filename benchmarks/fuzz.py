@@ -4,7 +4,7 @@
 
 Graphs and labels are those of `tests/corpus`, which also keeps what was found. The others are saved
 files (sessions, recordings, traces, sweeps, policies, machine profiles, trackers, timed edges), the
-folders in which an interrupted run goes on (checkpoints of ranks, streams, searches over
+folders in which an interrupted run resumes (checkpoints of ranks, streams, searches over
 resolutions, comparisons of stores), and tables of other programs. Every kind is damaged as bytes
 and inside its archive, JSON, table or database. A reader that takes longer is called less often.
 ``--bounds`` compiles every kernel anew with bounds checks, into a separate cache.

@@ -83,7 +83,7 @@ def louvain(
     OptionError
         A value outside its range.
     GraphError
-        The object is no undirected graph.
+        The object is not an undirected graph.
     DeviceUnavailableError
         The device is not available.
     MemoryBudgetError

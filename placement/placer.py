@@ -262,7 +262,7 @@ class Placer:
         Raises
         ------
         OptionError
-            An array names a phase that there is not.
+            An array names an unknown phase.
         MemoryBudgetError
             What must be on the device exceeds the budget; the error has the bytes. Nothing is left
             allocated.

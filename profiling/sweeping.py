@@ -78,7 +78,7 @@ def sweep(
     Raises
     ------
     OptionError
-        Neither graph nor program, or a policy, budget or machine that there is not.
+        Neither graph nor program, or an unknown policy, budget or machine.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def pagerank(
     NotConvergedError
         Ranks still change after `max_iterations`.
     GraphError
-        The object is no undirected graph.
+        The object is not an undirected graph.
 
     References
     ----------

@@ -175,7 +175,7 @@ def program_for(name: str, graph: Any) -> Program:
     OptionError
         There is no such algorithm.
     GraphError
-        The object is no undirected graph.
+        The object is not an undirected graph.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def iterations_to(tolerance: float, most: int) -> int:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no algorithm, before a long read."""
+    """Refuse an unknown algorithm before a long read."""
     if not among(name, *BUILDERS):
         raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
 

@@ -45,7 +45,7 @@ def connected_components(
     Raises
     ------
     GraphError
-        The object is no undirected graph.
+        The object is not an undirected graph.
 
     References
     ----------
@@ -104,7 +104,7 @@ def minimum_spanning_forest(
     Raises
     ------
     GraphError
-        The object is no undirected graph.
+        The object is not an undirected graph.
 
     References
     ----------
@@ -163,7 +163,7 @@ def triangles(
     Raises
     ------
     GraphError
-        The object is no undirected graph.
+        The object is not an undirected graph.
 
     References
     ----------

@@ -352,7 +352,7 @@ class ProfileStore:
                 break  # cut short by a kill
             try:
                 found = parse(line)
-                # A profile that was begun without a digest may go on.
+                # A profile that was begun without a digest may resume.
                 before = {name: value for name, value in setup.items() if name != "digest"}
                 if number == 0 and found["setup"] not in (setup, before):
                     raise LouvainUmError(

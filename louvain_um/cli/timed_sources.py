@@ -160,7 +160,7 @@ class LiveSource:
         return (self.edges.time_format or NUMBERS).text(time)
 
     def place(self) -> dict[str, Any]:
-        """Return what it takes to go on."""
+        """Return what is needed to resume."""
         return self.stream.state()
 
 

@@ -84,7 +84,7 @@ def resolved(path: str | Path) -> Path:
 
 
 def _link(path: Path) -> tuple[Path, int] | None:
-    """Return where a link leads and its owner; None for what is no link, or not there."""
+    """Return where a link leads and its owner; None if it is not a link, or missing."""
     with suppress(OSError):
         if not hasattr(os, "O_PATH"):  # macOS
             return Path(os.readlink(path)), path.lstat().st_uid
@@ -219,7 +219,7 @@ def read_text(path: Path, most: int) -> str:
 
 @contextmanager
 def appending(path: str | Path) -> Iterator[None]:
-    """Let the system's errors name a file that a command which can go on appends to."""
+    """Let the system's errors name a file to which a command that can resume appends."""
     try:
         yield
     except OSError as error:

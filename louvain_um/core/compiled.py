@@ -248,7 +248,7 @@ class KernelCache(FunctionCache):
             super().save_overload(signature, data)
 
     def end(self) -> None:
-        """Let other processes go on that wait for what this one compiled."""
+        """Let processes continue that wait for what this one compiled."""
         self._making.close()
 
 

@@ -16,7 +16,7 @@ MOST_RUNS: Final = 1000
 
 
 def refuse_count(name: str, value: object, low: int, high: int) -> None:
-    """Raise an OptionError for what is no whole number from `low` to `high`."""
+    """Raise an OptionError for anything but a whole number from `low` to `high`."""
     if not is_whole(value):
         raise OptionError(name, value, "must be a whole number")
     if not low <= int(value) <= high:
@@ -41,7 +41,7 @@ COMBINED: Final = 10
 
 
 def search(run: Run, options: Options) -> Communities:
-    """Return the best result of the seeds of a run, the first of equals; see `Options`."""
+    """Return the best result of the seeds of a run, the first of equal ones; see `Options`."""
     if options.best_of == 1 and options.effort != "best":
         return run(options)
     seconds, memory = dict[str, float](), dict[str, int]()

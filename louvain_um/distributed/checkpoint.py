@@ -1,7 +1,7 @@
 """What moving and refining found, level by level, in a folder that all ranks can write to.
 
 A resumed run repeats the level loop and loads instead of moving. What it loads does not depend on
-how many ranks found it, so that any number of ranks can go on.
+how many ranks found it, so that any number of ranks can resume.
 """
 
 from __future__ import annotations

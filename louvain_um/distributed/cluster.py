@@ -54,7 +54,7 @@ class ClusterRun:
         Folder that every worker can read and write. A run that was interrupted continues from
         what it holds, on any number of workers.
     on_loss : {"raise", "resume"}
-        What to do when a worker is lost: raise `WorkerLostError`, or go on from the checkpoint
+        What to do when a worker is lost: raise `WorkerLostError`, or resume from the checkpoint
         with the workers left.
     labels : path, optional
         Folder to which each rank writes the communities of its own vertices.

@@ -332,10 +332,8 @@ def colour(community: int) -> str:
 
 
 def small_picture(result: Result, graph: Graph | None) -> str:
-    """Return a picture for a notebook as SVG, or nothing where it is dear or a library is missing.
-
-    Each vertex of a small graph is drawn, of larger ones each community.
-    """
+    """Return a notebook's picture as SVG, or nothing if a library is missing or it takes long."""
+    # Each vertex of a small graph is drawn, of larger ones each community.
     if graph is None or not 0 < graph.n_arcs <= SHOWN_ARCS:
         return ""
     kind: Kind = "graph" if graph.n_vertices <= SMALL and drawable(graph) else "communities"

@@ -362,7 +362,7 @@ def stream_page(
     charts = [
         chart(
             "Members and where they went",
-            "Bars are communities at a moment, ribbons the members that went on. Communities that "
+            "Bars are communities at a moment, ribbons the members that stayed. Communities that "
             "were largest at some time have colours; all others are grey.",
             4.6,
             lambda ax: over_time.draw_flows(ax, stays, shown),

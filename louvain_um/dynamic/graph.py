@@ -182,7 +182,7 @@ class DynamicGraph:
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
         self.lock, self._in_use = threading.RLock(), False
         chosen = store_class(store, device)
-        share = share_of(memory)  # refuses what is no policy, on the CPU, too
+        share = share_of(memory)  # refuses anything but a policy, on the CPU, too
         budget = Budget.parse(device_budget)
         if budget.fraction is not None:
             raise OptionError("device_budget", device_budget, "must be a size, like '8GiB'")

@@ -1,4 +1,4 @@
-"""Timed edges of a pipe cut into batches, and where to go on after an interruption."""
+"""Timed edges of a pipe cut into batches, and where to resume after an interruption."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LiveStream:
             yield step
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return, as arrays, what it takes to go on after the last step."""
+        """Return, as arrays, what is needed to resume after the last step."""
         held = self.windows.held
         inside = 0 if held is None else len(held) - self.windows.waiting
         mine = FollowedRun(edges=self.seen - self._began, digest=self._digest.hexdigest())

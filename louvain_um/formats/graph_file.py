@@ -472,7 +472,7 @@ class _GzipReader:
         return data
 
     def _more_blocks(self) -> bytes:
-        """Return what some blocks hold, decompressed side by side; what is no block is left."""
+        """Return what some blocks hold, decompressed side by side; anything else is left."""
         most, ends = BGZF_GROUP * BGZF_GROUPS, [0]
         raw = self.raw
         if len(raw) < most << 12:  # or small blocks would pile up, copied with every read

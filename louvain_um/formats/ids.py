@@ -88,7 +88,7 @@ def ascending(
 
 
 def ids_are_text(text: str, line: int) -> str:
-    """Return the note on ids that are read as text because one of them is no whole number."""
+    """Return the note on ids that are read as text because one of them is not a whole number."""
     note = f"ids are read as text, because {shown(text)} in line {line} is not a whole number"
     return (
         note if text[:1] in "+0123456789." else Uncertain(f"{note}; correct it if it is a mistake")

@@ -54,7 +54,7 @@ def refuse_cross_table(frame: Any, options: ReadOptions) -> None:
     if rows is None:
         rows, cells = frame.columns[0], cells[1:]
         table = f"table.set_index({rows!r})"
-    if not all(dtype.kind in "biuf" for dtype in cells):  # names, or what is no number
+    if not all(dtype.kind in "biuf" for dtype in cells):  # names, or other values
         return
     if rows == title:
         other = f"other_{title}"

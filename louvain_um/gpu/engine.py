@@ -285,7 +285,7 @@ class GpuEngine:
 
 
 class EarlyWork:
-    """Launches refinement and aggregation of a level early, where that costs little if in vain."""
+    """Launches refinement and aggregation of a level early, where it costs little to discard."""
 
     def __init__(self, followed: FollowedPlan, room: LevelRoom, from_input: FromInput) -> None:
         self.followed, self.room, self.from_input = followed, room, from_input
@@ -305,7 +305,7 @@ class EarlyWork:
             self.begun = begin(run.memory, level, run.limits)
 
     def allowed(self, level: GpuLevel) -> bool:
-        """Return whether what follows a level may be in vain, and finds room."""
+        """Return whether what follows a level may be discarded, and finds room."""
         limits, leiden, most = self.run.limits, self.run.leiden, max(level.vertices, level.arcs)
         if most <= limits.small:
             holds = self.room.holds_early(level, leiden=leiden)
@@ -321,11 +321,11 @@ class EarlyWork:
         return self.room.holds_early(level, leiden=leiden, at_once=False)
 
     def take(self) -> Begun | None:
-        """Return what was launched for the level that goes on, if anything."""
+        """Return what was launched for the level that continues, if anything."""
         begun, self.begun = self.begun, None
         return begun
 
     def discard(self) -> None:
-        """Free what was launched in vain."""
+        """Free what was launched and is not needed."""
         if begun := self.take():
             begun.discard()

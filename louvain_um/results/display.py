@@ -29,7 +29,7 @@ LEVEL_HEAD = (
 )
 SIZE_HEAD = ("community", "size", "members")
 TEXTS: Final = ("members", "hubs", "distinguished by")
-"""Columns that are no numbers."""
+"""Columns without numbers."""
 
 
 def count(number: int, one: str, several: str) -> str:

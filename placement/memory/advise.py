@@ -1,7 +1,7 @@
 """Advice: given to the driver about a managed range before its first access.
 
 Every piece of advice is read back and compared; what the driver refuses, or takes back, stops
-the run under its own name rather than letting it go on under another placement.
+the run under its own name rather than letting it continue under another placement.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def candidate(
 
 
 def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
-    """Return the fastest candidate that fits; the first of equals."""
+    """Return the fastest candidate that fits, the first of equal ones."""
     feasible = [c for c in candidates if c.fitted.within(limit)]
     return min(feasible, key=lambda c: c.expected.seconds, default=None)
 

@@ -125,7 +125,7 @@ class Policy:
     Raises
     ------
     OptionError
-        A name or group that there is not, or no placement.
+        An unknown name or group, or no placement.
 
     Examples
     --------

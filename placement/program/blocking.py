@@ -37,7 +37,7 @@ class BlockingCurve:
 
     @property
     def best(self) -> int:
-        """The factor that took least time; the smallest of equals."""
+        """The factor that took least time; the smallest of equal ones."""
         return min(self.seconds, key=lambda factor: (self.seconds[factor], factor))
 
 

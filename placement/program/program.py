@@ -138,20 +138,20 @@ def frozen(accesses: Any, array: str) -> Any:
 
 
 def check_name(what: str, value: object) -> None:
-    """Refuse what is no name."""
+    """Refuse anything but a name."""
     if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable():
         raise OptionError(what, value, "must be a word of at most 200 printable characters")
 
 
 def check_amount(what: str, value: object) -> None:
-    """Refuse what is no count."""
+    """Refuse anything but a count."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not isfinite(value) or not 0 <= value <= MOST_COUNT:  # type: ignore[arg-type, operator]
         raise OptionError(what, value, "must be a number from 0 on")
 
 
 def check_share(value: object) -> None:
-    """Refuse what is no part of a whole."""
+    """Refuse anything but a part of a whole."""
     check_amount("share", value)
     if not value <= 1:  # type: ignore[operator]
         raise OptionError("share", value, "must lie in 0 … 1")
@@ -333,7 +333,7 @@ class Program:
     Raises
     ------
     OptionError
-        Two arrays or phases share a name, or an array lives in a phase that there is not.
+        Two arrays or phases share a name, or an array lives in an unknown phase.
 
     Examples
     --------

@@ -110,7 +110,7 @@ class Arrangement:
         self._add_up()
 
     def copy(self) -> Self:
-        """Return the same, to go on from."""
+        """Return a copy to continue from."""
         again = copy(self)
         again.placements = dict(self.placements)
         again.share, again.way = self.share.copy(), self.way.copy()
@@ -169,7 +169,7 @@ class Arrangement:
         return self.up, self.down
 
     def best(self, array: ProgramArray, among: Iterable[Placement]) -> tuple[Placement, float]:
-        """Return the placement of one array that takes least time, the first of equals."""
+        """Return the placement of one array that takes least time, the first of equal ones."""
         found, least = None, float("inf")
         for placement in among:
             seconds = self.seconds_with(array, placement)
@@ -263,7 +263,7 @@ class Held:
         return max(self.every)
 
     def copy(self) -> Held:
-        """Return the same, to go on from."""
+        """Return a copy to continue from."""
         again = copy(self)
         again.taken = list(self.taken)
         return again
@@ -352,13 +352,13 @@ def split(
 
 
 ON_HOST: Final = (Placement("host_mapped"), Placement("pinned"))
-"""Placements without device memory; the first of equals is taken."""
+"""Placements without device memory; the first of equal ones is taken."""
 
 ON_PEER: Final = (Placement("peer"),)
 """The same where another device's memory takes the place of the host's."""
 
 HERE: Final = tuple(Placement(k) for k in ("device", "managed", "prefetched", "read_mostly"))
-"""Placements that may take device memory for the whole array; the first of equals is taken."""
+"""Placements that may take device memory for the whole array; the first of equal ones is taken."""
 
 
 Question = tuple[ProgramCost, int, bool, dict[str, Placement]]

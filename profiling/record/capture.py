@@ -360,7 +360,7 @@ class Recording:
             self.notes.append(lost())
 
     def _visit(self, source: EventSource) -> None:
-        """Take a source's events; if it fails, note that and go on with the others."""
+        """Take a source's events; if it fails, note that and continue with the others."""
         if source in self._failed:
             return
         try:

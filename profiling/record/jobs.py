@@ -214,7 +214,7 @@ def check_source(name: str, source: Any, option: str = "source") -> None:
 
 
 def widest(graph: Any) -> Any:
-    """Return the vertex of most arcs by its name, of equals the first; 0 if there is none."""
+    """Return the vertex of most arcs by its name, the first of equal ones; 0 if there is none."""
     if not graph.n_vertices:
         return 0
     number = int((graph.offsets[1:] - graph.offsets[:-1]).argmax())

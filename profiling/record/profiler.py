@@ -67,7 +67,7 @@ def profile(
         What records a GPU run: the driver's own events of managed memory (without single
         migrations, the most expensive, if light), CUPTI for kernels and copies (and for managed
         memory if it is the only one), NVML for energy. One that is not available is noted in
-        the session; the others go on. The CPU engine records its accesses itself, page by page.
+        the session; the others continue. The CPU engine records its accesses itself, page by page.
     tracer : bool
         Count every access of every kernel to global memory, page by page; several times slower.
     observer : callable, optional

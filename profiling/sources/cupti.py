@@ -27,7 +27,7 @@ INSTALL = "pip install nvidia-cuda-cupti (CUDA 12: nvidia-cuda-cupti-cu12)"
 ANOTHER_PROFILER = 39
 REMEDIES = {
     14: "it does not fit the driver; install the one of the driver's CUDA version, " + INSTALL,
-    28: "this system has no unified-memory counters; the other sources go on",
+    28: "this system has no unified-memory counters; the other sources continue",
     29: "this GPU has no unified-memory counters, which take one of compute capability 6.0",
     30: "GPUs without peer access have no unified-memory counters; show the process one of them "
     "with CUDA_VISIBLE_DEVICES",

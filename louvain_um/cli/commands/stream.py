@@ -192,7 +192,7 @@ def stream(
         )
         if not quiet:
             if begun:
-                print_note(f"went on after batch {begun:,}")
+                print_note(f"resumed after batch {begun:,}")
             page = " and report.html" if pages else ""
             tables = f"communities.csv, events.csv{',' if page else ' and'} history.csv"
             print_note(f"{tables}{page} are in {output}")

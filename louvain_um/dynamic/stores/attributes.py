@@ -64,8 +64,8 @@ class Attributes:
         Raises
         ------
         GraphError
-            An id that is none, an edge that is not there, or values that are no numbers, of another
-            length, or do not fit an attribute of integers. Nothing is written then.
+            An unknown id or edge, or values that are not numbers, have another length, or do not
+            fit an attribute of integers. Nothing is written then.
         OptionError
             The name is in use: of vertices for edges, or of edges for vertices.
         """

@@ -128,7 +128,7 @@ class HostSteps:
         return self._moved(names)
 
     def move_with_levels(self) -> NamedPartition:
-        """Move marked vertices, then aggregate and go on, as Louvain does."""
+        """Move marked vertices, then aggregate and continue, as Louvain does."""
         run = replace(self.options.run, method="louvain")
         found = run_cycle(self.view, self.whole.names, self.marks, run, self.report)
         return found or self._moved(self.whole.names)

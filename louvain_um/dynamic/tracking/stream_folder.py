@@ -1,4 +1,4 @@
-"""The folder that a followed stream is written to, and where an interrupted one goes on.
+"""The folder that a followed stream is written to, and where an interrupted one resumes.
 
 Rows are appended as the batches are followed; a checkpoint says how long the tables were when the
 tracker was saved. Going on cuts them to that length and follows the batches since again, which
@@ -179,7 +179,7 @@ class StreamFolder:
         return list(self.folder.glob("place-*.npz"))
 
     def save(self, tracker: Tracker, place: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Make a checkpoint: a stream that is killed goes on from here."""
+        """Make a checkpoint: a stream that is killed resumes from here."""
         lengths = {}
         for name, file in self.tables.items():
             with appending(self.table(name)):
@@ -265,5 +265,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def damaged(path: Path) -> str:
-    """Return what to say of a file that cannot be gone on from."""
+    """Return the error of a file from which a stream cannot resume."""
     return f"{path}: is damaged; pass --force to start again"

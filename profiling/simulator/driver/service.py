@@ -263,7 +263,7 @@ def serve_block(s, gpus, block, low, high):
 @compiled
 def serve_batch(s, gpus):
     """Serve one batch of the waiting touches; the caller replays them."""
-    # If all of its faults must nap, so does the GPU: what it would fetch in vain is not counted.
+    # If all of its faults must nap, so does the GPU: fetches for nothing are not counted.
     count = gather_batch(s)
     s.counters[c.BATCHES] += 1
     if s.counters[c.STREAK] % s.switches[c.BATCHES_PER_SERVICE] == 0:

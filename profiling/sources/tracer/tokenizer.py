@@ -211,7 +211,7 @@ class _Reader:
         end: int,
         predicate: str = "",
     ) -> Statement:
-        """Return the statement of tokens up to `end`, and go on behind it."""
+        """Return the statement of tokens up to `end`, and continue after it."""
         start = self.starts[self.at]
         last = end - 1
         words = self.words[first : last if self.words[last] == ";" else end]
