@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -328,22 +328,31 @@ Budgets = Annotated[
 ]
 
 
-def results_table(rows: Sequence[dict[str, Any]]) -> Any:
-    """Return a table of seconds: one row per policy, one column per oversubscription."""
+def results_tables(rows: Sequence[dict[str, Any]], width: int) -> Iterator[Any]:
+    """Yield tables of seconds by policy and oversubscription, each within so many characters."""
     # Behind modelled ones are their ranges.
     from louvain_um.cli.terminal import new_table
     from louvain_um.placement.units import seconds
     from louvain_um.profiling.sweep.replay_tables import format_rates
 
-    def shown(row: dict[str, Any]) -> str:
+    def shown(row: dict[str, Any] | None) -> str:
+        if row is None or not row["feasible"]:
+            return "–"
         ends = (row.get(f"{which}seconds") for which in ("least_", "", "most_"))
         low, middle, high = (seconds(end or row["seconds"]) for end in ends)
         return middle if low == middle == high else f"{middle} ({low} – {high})"
 
-    rates = sorted({row["oversubscription"] for row in rows})
-    table = new_table(*(format_rates([rate]) for rate in rates), label="policy")
-    for policy in dict.fromkeys(row["policy"] for row in rows):
-        by = {row["oversubscription"]: row for row in rows if row["policy"] == policy}
-        cells = [shown(by[rate]) if rate in by and by[rate]["feasible"] else "–" for rate in rates]
-        table.add_row(policy, *cells)
-    return table
+    by = {(row["policy"], row["oversubscription"]): row for row in rows}
+    policies = list(dict.fromkeys(name for name, _ in by))
+    columns = [
+        [format_rates([rate]), *(shown(by.get((name, rate))) for name in policies)]
+        for rate in sorted({rate for _, rate in by})
+    ]
+    widest = max(len(text) for column in columns for text in column) + 2
+    fitting = max(1, (width - max(map(len, ["policy", *policies]))) // widest)
+    for at in range(0, len(columns), fitting):
+        heads, *texts = zip(*columns[at : at + fitting], strict=True)
+        table = new_table(*heads, label="policy")
+        for name, row in zip(policies, texts, strict=True):
+            table.add_row(name, *row)
+        yield table

@@ -19,7 +19,7 @@ from louvain_um.cli.common import (
     Rates,
     option,
     refuse_given,
-    results_table,
+    results_tables,
 )
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
@@ -209,8 +209,9 @@ def simulate(
     console.print(explain_peak(trace), soft_wrap=True)
     console.print(COLUMNS, soft_wrap=True)
     console.print()
-    console.print(results_table(rows))
-    console.print()
+    for table in results_tables(rows, console.width):
+        console.print(table)
+        console.print()
     if not quiet:
         if refused and not verbose:
             print_note(

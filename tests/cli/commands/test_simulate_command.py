@@ -82,6 +82,19 @@ def test_infeasible_points_are_shown_with_reasons(run, source):
     assert "device at 90 %: " in run("simulate", source, *wanted, "--verbose").err
 
 
+def test_a_narrow_terminal_cuts_no_name_and_no_range(run, source, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run("simulate", source, "--machine", "p4000", "--policies", "base,adv9")
+    assert "…" not in done.out
+    heads = [line.split() for line in done.out.splitlines() if line.startswith("policy")]
+    assert len(heads) > 1
+    rates = [int(word) for line in heads for word in line if word.isdigit()]
+    assert rates == [0, 10, 30, 50, 70]
+    for name in ("base", "adv9"):
+        assert sum(line.startswith(name) for line in done.out.splitlines()) == len(heads)
+    assert max(map(len, done.out.split("\n\n", 1)[1].splitlines())) <= 80
+
+
 def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
     trace = tmp_path / "t.npz"
     first = run("simulate", source, "--policies", "adv2", "--oversubscription", "50", "--json",
