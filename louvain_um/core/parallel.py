@@ -101,9 +101,10 @@ class Task(Generic[Result]):
     # then waits forever; here it does not.
 
     def __init__(self, future: Future[Result]) -> None:
-        self._future, self._running = future, threading.Lock()
-        self._running.acquire()
-        future.add_done_callback(lambda _: self._running.release())
+        self._future, self._running = future, (running := threading.Lock())
+        running.acquire()
+        # Not of `self`: in a cycle, what the call returned would wait for the garbage collector.
+        future.add_done_callback(lambda _: running.release())
 
     def result(self) -> Result:
         """Wait for the end of the call; return or raise what it did."""

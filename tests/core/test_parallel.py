@@ -1,7 +1,10 @@
+import gc
 import os
 import subprocess
 import sys
 import threading
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -169,6 +172,27 @@ def test_pieces_are_the_whole_of_an_array(monkeypatch, length, overlap):
         *range(length - overlap)
     ]
     assert all(piece[10:] == [piece[0] + 10][:overlap] for piece in found[:-1])
+
+
+def test_what_threads_return_is_freed_at_once():
+    made = list[weakref.ref]()
+
+    def make(size):
+        array = np.ones(size)
+        made.append(weakref.ref(array))
+        return array
+
+    gc.disable()
+    try:
+        for _ in parallel.stream(make, range(1, 9), 2):
+            pass
+        del _
+        ends = time.monotonic() + 10  # a thread may hold the last a moment longer
+        while any(each() is not None for each in made) and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert [each() for each in made] == [None] * 8
+    finally:
+        gc.enable()
 
 
 def test_what_is_added_up_by_several_threads_is_the_same(monkeypatch):
