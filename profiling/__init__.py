@@ -18,14 +18,7 @@ _HOME_OF = {
     "recording": "record.profiler",
 }
 
-__all__ = [
-    "Session",
-    "import_nsys",
-    "load",
-    "load_ipython_extension",
-    "profile",
-    "recording",
-]
+__all__ = ["Session", "import_nsys", "load", "load_ipython_extension", "profile", "recording"]
 
 
 def __getattr__(name: str) -> Any:

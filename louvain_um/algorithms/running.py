@@ -85,12 +85,7 @@ def running(
 
 @contextmanager
 def on_device(
-    name: str,
-    chosen: Choice,
-    graph: Any,
-    policy: Policy,
-    options: Options,
-    iterations: int | None,
+    name: str, chosen: Choice, graph: Any, policy: Policy, options: Options, iterations: int | None
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the rows of a graph where a policy puts them, and where other arrays come from."""
     from louvain_um.gpu.algorithms.workspace import PLAIN, placed

@@ -124,12 +124,7 @@ def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objectiv
         net = graph.total_weight
         norm, second = (total + net) // 2, (total - net) // 2
     return Objective(
-        name=name,
-        resolution=resolution,
-        total=total,
-        norm=norm,
-        second_norm=second,
-        signed=signed,
+        name=name, resolution=resolution, total=total, norm=norm, second_norm=second, signed=signed
     )
 
 

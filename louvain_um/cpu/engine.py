@@ -16,15 +16,7 @@ from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.numbering import add_masses, number_by_size, sum_of_squares
 from louvain_um.core.objective import Problem, Sums, masses_of, problem_of
 from louvain_um.cpu import aggregate, move, refine
-from louvain_um.cpu.level import (
-    EMPTY_I64,
-    EMPTY_U8,
-    EMPTY_U32,
-    U32,
-    CpuLevel,
-    Host,
-    max_degree,
-)
+from louvain_um.cpu.level import EMPTY_I64, EMPTY_U8, EMPTY_U32, U32, CpuLevel, Host, max_degree
 from louvain_um.events import Observer, array_listener
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView

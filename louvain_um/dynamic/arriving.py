@@ -15,12 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import interrupts
-from louvain_um.dynamic.timed_edges import (
-    MOST_WEIGHT,
-    PARQUET_MAGIC,
-    refuse_graphs,
-    refuse_weights,
-)
+from louvain_um.dynamic.timed_edges import MOST_WEIGHT, PARQUET_MAGIC, refuse_graphs, refuse_weights
 from louvain_um.dynamic.windows import NUMBERS, EdgeBlock, Line, TimeFormat, seconds_of
 from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
 from louvain_um.formats.edge_list.first_lines import sample_of

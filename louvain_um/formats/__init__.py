@@ -10,12 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from louvain_um.errors import OptionError, checks_kinds
-from louvain_um.formats.file_types import (
-    READERS,
-    SUFFIXES,
-    check_format,
-    format_of,
-)
+from louvain_um.formats.file_types import READERS, SUFFIXES, check_format, format_of
 from louvain_um.formats.reading import as_graph, read_graph
 
 if TYPE_CHECKING:

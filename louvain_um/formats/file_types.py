@@ -235,6 +235,5 @@ def require(module: str, file: str) -> ModuleType:
     except ImportError:
         library = module.partition(".")[0]
         raise GraphFormatError(
-            f"this format needs {library}; install it with {install_hint('formats')}",
-            file,
+            f"this format needs {library}; install it with {install_hint('formats')}", file
         ) from None

@@ -109,19 +109,7 @@ def expand_stubs(sums, out):
 
 @kernel()
 def pair_inside(
-    t,
-    threads,
-    counter,
-    key,
-    attempts,
-    starts,
-    inner,
-    first_edge,
-    max_members,
-    max_stubs,
-    ids,
-    u,
-    v,
+    t, threads, counter, key, attempts, starts, inner, first_edge, max_members, max_stubs, ids, u, v
 ):
     """Pair the stubs within each community: image 2i with image 2i + 1."""
     names = np.empty(max_members, np.uint32)

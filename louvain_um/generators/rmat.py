@@ -109,14 +109,7 @@ def rmat(
     1024
     """
     parameters = rmat_parameters(
-        scale,
-        edge_factor=edge_factor,
-        a=a,
-        b=b,
-        c=c,
-        permute=permute,
-        weights=weights,
-        seed=seed,
+        scale, edge_factor=edge_factor, a=a, b=b, c=c, permute=permute, weights=weights, seed=seed
     )
     check_memory(parameters.n, 2 * parameters.edges)
 

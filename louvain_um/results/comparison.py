@@ -257,9 +257,7 @@ def _by_index(partition: Given | Labels, other: Given | Labels) -> Given | Label
     return indexed_communities(partition, names)
 
 
-def _named(
-    partition: Given | Labels,
-) -> tuple[NDArray[Any] | None, NDArray[Any]]:
+def _named(partition: Given | Labels) -> tuple[NDArray[Any] | None, NDArray[Any]]:
     """Return names, or None for a plain array, and labels."""
     if isinstance(partition, Labels):
         return partition.vertices, partition.communities

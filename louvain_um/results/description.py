@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.results.display import (
-    SHOWN,
-    Rows,
-    count,
-    cut,
-    html_table,
-    listable,
-    require_pandas,
-)
+from louvain_um.results.display import SHOWN, Rows, count, cut, html_table, listable, require_pandas
 from louvain_um.results.frame import community_table, hub_members
 from louvain_um.results.partition import Result
 from louvain_um.results.quality import quality

@@ -155,11 +155,7 @@ def _about(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def _fingerprint(graph: Graph) -> dict[str, int]:
-    return {
-        "vertices": graph.n_vertices,
-        "arcs": graph.n_arcs,
-        "total_weight": graph.total_weight,
-    }
+    return {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "total_weight": graph.total_weight}
 
 
 def _text(text: str) -> NDArray[np.uint8]:

@@ -200,11 +200,7 @@ def simulate(
 
 
 def seconds_within(
-    most: float,
-    trace: Trace,
-    machine: Machine,
-    placements: Mapping[str, Placement],
-    capacity: int,
+    most: float, trace: Trace, machine: Machine, placements: Mapping[str, Placement], capacity: int
 ) -> tuple[float, int]:
     """Return the seconds and evictions of a replay, which ends once it takes longer than `most`."""
     driver = Driver()

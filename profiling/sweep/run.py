@@ -185,12 +185,7 @@ def _replay(
     def one(key: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         policy, gpu = key["source"]
         rate = key["oversubscription"]
-        point = Point(
-            graph=key["graph"],
-            policy=policy,
-            oversubscription=rate,
-            gpu=gpu,
-        )
+        point = Point(graph=key["graph"], policy=policy, oversubscription=rate, gpu=gpu)
         row, result = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
         tables: dict[str, list[dict[str, Any]]] = {}
         if key["policy"] == "base" and gpu == settings.gpus[0] and result is not None:

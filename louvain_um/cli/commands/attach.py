@@ -61,8 +61,7 @@ def attach(
         ),
     ] = None,
     machine: Annotated[
-        str,
-        typer.Option(metavar="PROFILE", help="For --policy auto: a profile, as for simulate."),
+        str, typer.Option(metavar="PROFILE", help="For --policy auto: a profile, as for simulate.")
     ] = "h200",
     device_budget: common.Budget = None,
     trace: Annotated[

@@ -63,8 +63,7 @@ PlannedGraph = Annotated[
     ),
 ]
 Vertices = Annotated[
-    str | None,
-    option("N", "Number of vertices, such as 1000000, 1e6 or 1M.", SIZE),
+    str | None, option("N", "Number of vertices, such as 1000000, 1e6 or 1M.", SIZE)
 ]
 Arcs = Annotated[
     str | None,
@@ -176,8 +175,7 @@ def detect(
     best_of: common.BestOf = 1,
     peer_memory: common.Peer = None,
     whole: Annotated[
-        bool,
-        option("--read", "Read the whole graph, even if its header gives the size.", READING),
+        bool, option("--read", "Read the whole graph, even if its header gives the size.", READING)
     ] = False,
     placing: Placing = Placing(),
     printing: Printing = Printing(),
@@ -306,17 +304,12 @@ def store(
     graph: PlannedGraph = None,
     vertices: Vertices = None,
     arcs: Arcs = None,
-    batch: Annotated[
-        str | None,
-        option("N", "Edges of a batch at most.  [default: 10k]"),
-    ] = None,
+    batch: Annotated[str | None, option("N", "Edges of a batch at most.  [default: 10k]")] = None,
     growth: Annotated[
-        float,
-        option("X", "Largest number of arcs, relative to the number at first."),
+        float, option("X", "Largest number of arcs, relative to the number at first.")
     ] = 1.0,
     on_cpu: Annotated[
-        bool,
-        option("--on-cpu", "Plan host memory; always so for stores that do not run on a GPU."),
+        bool, option("--on-cpu", "Plan host memory; always so for stores that do not run on a GPU.")
     ] = False,
     placing: Placing = Placing(),
     printing: Printing = Printing(),
@@ -366,13 +359,11 @@ def ranks(
     weighted: Weighted = False,
     kind: Kind = None,
     link: Annotated[
-        str,
-        option("RATE", "Network rate into a rank: bits (100Gb) or bytes (10GB) per second."),
+        str, option("RATE", "Network rate into a rank: bits (100Gb) or bytes (10GB) per second.")
     ] = "10Gb",
     cores: Annotated[int, option("N", "Cores of a rank.", min=1)] = 16,
     rank_memory: Annotated[
-        str | None,
-        option("SIZE", "Memory of a rank, such as 256GiB.  [default: any]"),
+        str | None, option("SIZE", "Memory of a rank, such as 256GiB.  [default: any]")
     ] = None,
     printing: Printing = Printing(),
 ) -> None:
@@ -424,9 +415,7 @@ def devices(
         return
     print_devices(found, *counts)
     note_kind(
-        kind,
-        ". A plan of one GPU assumes no kind, so its seconds differ",
-        quiet=printing.quiet,
+        kind, ". A plan of one GPU assumes no kind, so its seconds differ", quiet=printing.quiet
     )
 
 

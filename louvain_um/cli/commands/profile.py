@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 def profile(
     graph: GraphArgument,
     output: Annotated[
-        Path,
-        option("--output -o SESSION", "Session to write: .npz, or .parquet (a folder)."),
+        Path, option("--output -o SESSION", "Session to write: .npz, or .parquet (a folder).")
     ],
     method: Annotated[MethodName, option("", "Method to run.")] = MethodName.louvain,
     program: common.Program = None,
@@ -51,8 +50,7 @@ def profile(
     allow_driver_eviction: common.AllowEviction = False,
     threads: common.Threads = None,
     tracer: Annotated[
-        bool,
-        option("--tracer", "Count every memory access of every kernel, by page; slower."),
+        bool, option("--tracer", "Count every memory access of every kernel, by page; slower.")
     ] = False,
     light: Annotated[
         bool,

@@ -36,8 +36,7 @@ def resolution(
         option("X", "Lowest resolution.  [default: 0.1; with cpm by the graph's density]"),
     ] = None,
     high: Annotated[
-        float | None,
-        option("X", "Highest resolution.  [default: 10; with cpm by the weights]"),
+        float | None, option("X", "Highest resolution.  [default: 10; with cpm by the weights]")
     ] = None,
     points: Annotated[int, option("N", "Maximum number of resolutions to try.")] = 40,
     runs: Annotated[int, option("N", "Runs with different seeds at each resolution.")] = 3,
@@ -66,11 +65,7 @@ def resolution(
     from louvain_um.options import Options
 
     options = Options(
-        method=method.value,
-        objective=objective.value,
-        seed=seed,
-        device=device,
-        threads=threads,
+        method=method.value, objective=objective.value, seed=seed, device=device, threads=threads
     )
     drawn = False
     if output is not None:

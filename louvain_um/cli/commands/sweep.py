@@ -90,9 +90,7 @@ def sweep(
     scale: Annotated[
         float | None,
         option(
-            "X",
-            "Size of the stand-ins, relative to the original graphs.  [default: 0.125]",
-            STUDY,
+            "X", "Size of the stand-ins, relative to the original graphs.  [default: 0.125]", STUDY
         ),
     ] = None,
     eviction: Annotated[
@@ -107,8 +105,7 @@ def sweep(
     method: Annotated[MethodName, option("", "Method to run.")] = MethodName.louvain,
     program: common.Program = None,
     energy: Annotated[
-        bool,
-        option("--energy", "Also measure joules: every point on a GPU is repeated for 2 s."),
+        bool, option("--energy", "Also measure joules: every point on a GPU is repeated for 2 s.")
     ] = False,
     ballast: common.Ballast = None,
     allow_driver_eviction: common.AllowEviction = False,

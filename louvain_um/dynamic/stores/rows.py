@@ -15,12 +15,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.cpu.dynamic.contiguous import (
-    CAPACITIES,
-    Places,
-    capacities_for,
-    classes_for,
-)
+from louvain_um.cpu.dynamic.contiguous import CAPACITIES, Places, capacities_for, classes_for
 from louvain_um.dynamic.stores.contiguous import PagedRows
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,

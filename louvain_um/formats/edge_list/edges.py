@@ -335,12 +335,7 @@ def _copy(
 
 
 def build_graph(
-    file: GraphFile,
-    edges: EdgeList,
-    n: int,
-    names: Any,
-    options: ReadOptions,
-    notes: list[str],
+    file: GraphFile, edges: EdgeList, n: int, names: Any, options: ReadOptions, notes: list[str]
 ) -> Graph:
     """Build the graph of a file's edges; errors name the file."""
     lossy = edges.w is not None and not options.allow_rounding

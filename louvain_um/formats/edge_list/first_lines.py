@@ -73,10 +73,7 @@ def _from_head(file: GraphFile, head: bytes, complete: bool) -> Sample:
         if not line.endswith(b"\n") and not complete:
             break
         if parse_errors.looks_binary(line):
-            raise file.error(
-                parse_errors.NOT_TEXT,
-                number,
-            )
+            raise file.error(parse_errors.NOT_TEXT, number)
         text = line.strip()
         if text.startswith((b"#", b"%", b"//")):
             match = ANNOUNCED.search(text)

@@ -252,9 +252,7 @@ def _text(path: str | Path) -> str:
         ) from error
     except UnicodeDecodeError as error:
         raise GraphFormatError(
-            f"is not text; label files are {KNOWN}",
-            path,
-            raw[: error.start].count(b"\n") + 1,
+            f"is not text; label files are {KNOWN}", path, raw[: error.start].count(b"\n") + 1
         ) from error
     if "\0" in text:
         raise GraphFormatError(f"is not text; label files are {KNOWN}", path)

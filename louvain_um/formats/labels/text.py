@@ -17,12 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
-from louvain_um.errors import (
-    GraphFormatError,
-    GraphWarning,
-    LouvainUmError,
-    shown,
-)
+from louvain_um.errors import GraphFormatError, GraphWarning, LouvainUmError, shown
 from louvain_um.formats.column_roles import KINDS, plain
 from louvain_um.formats.two_modes import PEOPLE, THINGS
 from louvain_um.results.communities import Communities

@@ -25,12 +25,7 @@ from louvain_um.profiling.sources.tracer.snippet import (
     access_of,
     callee,
 )
-from louvain_um.profiling.sources.tracer.tokenizer import (
-    Function,
-    PtxError,
-    functions,
-    statements,
-)
+from louvain_um.profiling.sources.tracer.tokenizer import Function, PtxError, functions, statements
 
 OLDEST: Final = 70
 """Lowest compute capability, in tenths, whose lanes can be matched by value."""

@@ -21,11 +21,7 @@ from louvain_um.profiling.views.session.analysis import (
     evidence,
     is_available,
 )
-from louvain_um.profiling.views.session.compare import (
-    comparison_tables,
-    difference,
-    ordinal,
-)
+from louvain_um.profiling.views.session.compare import comparison_tables, difference, ordinal
 from louvain_um.profiling.views.session.over_time import overview
 from louvain_um.profiling.views.session.pages import Axis, Layer, differences, layers, ping_pong
 from louvain_um.profiling.views.session.phase_tables import (
@@ -150,16 +146,8 @@ def session_parts(
             items=overview_chart(analysis),
             notes=(*missing(session), *session.notes),
         ),
-        PagePart(
-            anchor="time",
-            title="Where the time went",
-            items=time_items(analysis, phase),
-        ),
-        PagePart(
-            anchor="groups",
-            title="Groups of arrays",
-            items=group_items(analysis, group),
-        ),
+        PagePart(anchor="time", title="Where the time went", items=time_items(analysis, phase)),
+        PagePart(anchor="groups", title="Groups of arrays", items=group_items(analysis, group)),
     ]
     maps = map_payload(analysis, room)
     if maps is not None:
