@@ -69,16 +69,17 @@ def halved(u, v, w, arc, x):  # type: ignore[no-untyped-def]
 
 
 def answers(graph: lu.DynamicGraph) -> list[Any]:
-    """Return what algorithms and operators answer that walk rows on the device."""
+    """Return what algorithms and operators answer, on the device but for directed CPU graphs."""
     import cupy
 
-    n, pairs = graph.n_vertices, cupy.arange(400).reshape(-1, 2) % graph.n_vertices
-    least = cupy.full(n, n), cupy.full(n, n)
+    xp: Any = np if graph.directed and graph.device_store is None else cupy
+    n, pairs = graph.n_vertices, xp.arange(400).reshape(-1, 2) % graph.n_vertices
+    least = xp.full(n, n), xp.full(n, n)
     for array, balanced in zip(least, (True, False), strict=True):
         advance(graph, None, lowered, array, balanced=balanced, returns=None)
     shared: Any = segmented_intersection(graph, pairs)
-    sums = advance(graph, None, halved, cupy.arange(n), returns="sums")
-    found = [array.get().tolist() for array in (*least, shared, sums)]
+    sums = advance(graph, None, halved, xp.arange(n), returns="sums")
+    found = [array.tolist() for array in (*least, shared, sums)]
     if graph.directed:
         return found
     return [

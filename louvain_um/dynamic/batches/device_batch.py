@@ -122,7 +122,8 @@ def net_changes_there(
     given = xp.empty(listed, np.int64) if weighs and not same else None
     arcs = listed + listed % 2 if limits.directed else 2 * listed
     keys = xp.empty(arcs, np.uint64)
-    keys[-1:] = NO_ARC
+    if arcs > listed and limits.directed:
+        keys[-1:] = NO_ARC
     device.clear(store.counts)
     first = 0
     for part in parts.values():

@@ -230,6 +230,9 @@ class Bal(Blocks):
         return int(options.get("block", 8))
 
 
+KINDS: Final = Bump, Pages, Vine
+"""Those that are the same on the host and on a device."""
+
 LEAST: Final = 64
 """Blocks in the queue of an empty graph, if it is filled in advance."""
 

@@ -11,17 +11,7 @@ from louvain_um.cpu.dynamic import linked as kernels
 from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, TakenBlocks
 from louvain_um.cpu.walk import blocks_of
 from louvain_um.dynamic.stores.attributes import Attributes
-from louvain_um.dynamic.stores.blocks import (
-    HIGH,
-    Bal,
-    Blocks,
-    Bump,
-    FreeBlocks,
-    Pages,
-    Queue,
-    Vine,
-    ends_of,
-)
+from louvain_um.dynamic.stores.blocks import HIGH, KINDS, Bal, Blocks, FreeBlocks, Queue, ends_of
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     EMPTY_U32,
@@ -383,7 +373,7 @@ class BalStore(Bal, LinkedStore):
 
 STORES: Final = {"bal": BalStore} | {
     kind.name: type(f"{kind.__name__}Store", (kind, LinkedStore), {"__doc__": kind.__doc__})
-    for kind in (Bump, Pages, Vine)
+    for kind in KINDS
 }
 """The stores by name."""
 

@@ -141,18 +141,14 @@ def heap_bytes(allocator: PageAllocator, item: int) -> int:
     return allocator.heap.chunks * allocator.stride * item + allocator.queue_bytes
 
 
-def _variant(how: Queueing, chunks: bool) -> type[OuroStore]:
-    """Return the class of a variant."""
-    name = f"ouro-{how}-{'c' if chunks else 'p'}"
-    fields = {"name": name, "queueing": how, "by_chunk": chunks}
-    return type(f"Ouro{how.title()}{'Chunks' if chunks else 'Pages'}", (OuroStore,), fields)
-
-
-QUEUES: Final[tuple[Queueing, ...]] = ("s", "va", "vl")
-
 STORES: Final = {
-    variant.name: variant
-    for variant in (_variant(how, chunks) for how in QUEUES for chunks in (False, True))
+    f"ouro-{how}-{held}": type(
+        f"Ouro{how.title()}{held.title()}",
+        (OuroStore,),
+        {"name": f"ouro-{how}-{held}", "queueing": how, "by_chunk": held == "c"},
+    )
+    for how in ("s", "va", "vl")
+    for held in "pc"
 }
 """The six variants by name."""
 

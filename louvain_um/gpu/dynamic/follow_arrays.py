@@ -69,17 +69,9 @@ MOST_LISTED: Final = 32
 """
 
 SCRATCH: Final = {
-    "whole": np.uint32,
-    "labels": np.uint32,
-    "first": np.uint32,
-    "queue": np.uint32,
-    "proposed": np.uint32,
-    "move_sizes": np.uint32,
+    **dict.fromkeys(("whole", "labels", "first", "queue", "proposed", "move_sizes"), np.uint32),
     "totals": np.uint64,
-    "marks": np.uint8,
-    "flags": np.uint8,
-    "active": np.uint8,
-    "next_active": np.uint8,
+    **dict.fromkeys(("marks", "flags", "active", "next_active"), np.uint8),
 }
 """What a batch needs while it is followed, one entry per vertex."""
 

@@ -206,13 +206,6 @@ __device__ __forceinline__ bool set_aside(const Batch& b, const Merged& row, i64
   return set_aside(b.long_rows, &b.counts->long_rows, number, row.items());
 }
 
-// Copies arcs of a row from where it was merged to its page.
-template <class W>
-__device__ __forceinline__ void copy_item(u32* targets, W* weights, i64 from, i64 to) {
-  targets[to] = targets[from];
-  put_weight(weights, to, u64(weight_at((const W*)weights, from)));
-}
-
 // Merges changes into the touched rows, `rows` of them, `each` per warp (at most 32): into new pages,
 // or into the room from `room` on, from where they go back to their own. Cooperative.
 template <class W>
@@ -260,7 +253,9 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
     return row;
   };
   visit_long_items(b, written, [&](const Merged& row, u32 place) {
-    copy_item(targets, weights, row.out + place, row.begin + place);
+    const i64 from = row.out + place, to = row.begin + place;
+    targets[to] = targets[from];
+    put_weight(weights, to, u64(weight_at((const W*)weights, from)));
   });
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 from louvain_um.cpu.dynamic.linked import DENSE
 from louvain_um.dynamic.declared import VERTEX_BYTES
 from louvain_um.dynamic.stores.attributes import Attributes
-from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine, ends_of, held_for
+from louvain_um.dynamic.stores.blocks import KINDS, Blocks, ends_of, held_for
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, RebuiltOnDevice
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths, afford
 from louvain_um.placement.hardware import THREADS
@@ -330,16 +330,18 @@ class DeviceLinked(Blocks, DeviceStore):
         )  # fmt: skip
         return self.read_counts()
 
-    def _merge(self, batch: Any, counts: dict[str, int]) -> None:
+    def _merge(self, changes: DeviceChanges) -> None:
         """Edit the touched rows: a warp each, or update by update."""
-        lanes, rows, held = LANES[self.options.get("update")], counts["rows"], self.held_blocks
+        rows, held = changes.counts["rows"], self.held_blocks
+        batch: Any = changes.batch
+        lanes = LANES[self.options.get("update")]
         if lanes:
             self._edit("edit_arcs", 2 * lanes * batch.value("listed"), batch, lanes)
             held = 0  # as many as rows took
         else:
             lanes = 1 if self.options.get("worker") == "thread" else 32
             self._edit("edit_linked", lanes * rows, batch, lanes, rows)
-        self.n_arcs += counts["gained"]
+        self.n_arcs += changes.counts["gained"]
         self.frontier = self._held_for(held, int(self.queue.state()["cut"])) * self.words
         if self.options.get("order") == "sorted":
             self._sort()
@@ -455,6 +457,6 @@ class DeviceLinked(Blocks, DeviceStore):
 
 STORES: Final = {
     kind.name: type(f"Device{kind.__name__}", (kind, DeviceLinked), {"__doc__": kind.__doc__})
-    for kind in (Bump, Pages, Vine)
+    for kind in KINDS
 }
 """The stores by name."""

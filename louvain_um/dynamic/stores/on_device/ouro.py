@@ -144,30 +144,26 @@ class DeviceOuro(DeviceRows):
         behind = self.frontier - self.heap.nbytes // 4
         assert self.free_arcs == behind - sizes[~queued].sum(), "free pages do not add up"
 
-    def _merge(self, batch: Any, counts: dict[str, int]) -> None:
+    def _merge(self, changes: DeviceChanges) -> None:
         """Merge the changes into the touched rows, or edit these; free the pages that they left."""
-        rows = counts["rows"]
+        batch, counts = changes.batch, changes.counts
         if self.unchecked:
             self.device.launch(
-                "merge", "edit_pages", self.types, 32 * rows, batch, np.int64(rows), self.targets,
-                self.weights, self.spans, self.classes,
+                "merge", "edit_pages", self.types, 32 * counts["rows"], batch,
+                np.int64(counts["rows"]), self.targets, self.weights, self.spans, self.classes,
             )  # fmt: skip
             self._edited(counts)
+            self._sort(self.touched(changes))
         else:
-            super()._merge(batch, counts)
+            super()._merge(changes)
         if counts["given"]:
-            self._free_pages(batch, rows, undo=False)
+            self._free_pages(batch, counts["rows"], undo=False)
         self.taken += counts["taken"] - counts["given"]
 
-    def commit(self, changes: DeviceChanges, reserved: RebuiltOnDevice | None) -> None:
-        """Merge the changes into the touched rows, which are sorted then; fill `changes`."""
-        super().commit(changes, reserved)
-        if changes.batch is None or reserved is not None or not self.unchecked:
-            return
-        rows = self.touched(changes)
-        places, lengths = self._places(rows)
-        above = self.xp.repeat(rows.astype(np.uint64) << np.uint64(32), lengths)
-        order = self.xp.argsort(above | self.targets[places])
+    def _sort(self, rows: Any) -> None:
+        """Sort some rows where they lie."""
+        places, owners = self._places(rows)
+        order = self.xp.argsort(owners.astype(np.uint64) << np.uint64(32) | self.targets[places])
         for array in (self.targets, self.weights):
             if array is not None:
                 array[places] = array[places][order]

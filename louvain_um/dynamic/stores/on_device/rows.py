@@ -94,8 +94,9 @@ class DeviceRows(DeviceStore):
         self._grow_pool(frontier + counts["room"])
         return None
 
-    def _merge(self, batch: Any, counts: dict[str, int]) -> None:
+    def _merge(self, changes: DeviceChanges) -> None:
         """Merge the changes into the touched rows."""
+        batch, counts = changes.batch, changes.counts
         rows, frontier = counts["rows"], self.frontier + counts["fresh"]
         most = self.device.threads("merge", "merge_rows", self.types)
         each = max(1, min(32, 32 * rows // most))
@@ -115,16 +116,16 @@ class DeviceRows(DeviceStore):
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
-        places, lengths = self._places(self.xp.asarray(ids))
-        return np.repeat(ids, lengths), self.device.get(self.targets[places])
+        places, owners = self._places(self.xp.asarray(ids))
+        return ids[self.device.get(owners)], self.device.get(self.targets[places])
 
-    def _places(self, rows: Any) -> tuple[Any, list[int]]:
-        """Return where the arcs of some rows are, and how many there are of each."""
-        xp, begins = self.xp, self.spans[0::2][rows]
-        lengths = self.spans[1::2][rows] - begins
-        counts: list[int] = self.device.get(lengths).tolist()
-        firsts = xp.repeat(begins - self._prefix(lengths)[:-1], counts)
-        return firsts + xp.arange(len(firsts)), counts
+    def _places(self, rows: Any) -> tuple[Any, Any]:
+        """Return where the arcs of some rows are, and whose each is."""
+        begins = self.spans[0::2][rows]
+        offsets = self._prefix(self.spans[1::2][rows] - begins)
+        arcs = self.xp.arange(int(offsets[-1]))
+        owners = self.xp.searchsorted(offsets, arcs, side="right") - 1
+        return begins[owners] + arcs - offsets[owners], owners
 
     def contiguous_rows(self) -> tuple[Any, Any, Any, Any]:
         """Return begins, ends, targets and weights, where they lie on the device."""

@@ -129,7 +129,7 @@ class DeviceStore(ABC):
         """Take memory for a batch; return the rebuilt store if it is to be rebuilt."""
 
     @abstractmethod
-    def _merge(self, batch: Any, counts: dict[str, int]) -> None:
+    def _merge(self, changes: DeviceChanges) -> None:
         """Merge the changes into the touched rows."""
 
     @abstractmethod
@@ -281,7 +281,7 @@ class DeviceStore(ABC):
         if reserved is not None:
             self._take(reserved, counts["gained"])
         elif rows:
-            self._merge(batch, counts)
+            self._merge(changes)
         self.device.launch(
             "batches", "end_batch", self.types, counts["arcs"] + counts["edges"], batch,
             self.loops, changes.edges,
