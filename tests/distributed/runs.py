@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 
 import numpy as np
 
@@ -10,6 +11,10 @@ from louvain_um.generators import geometric, lfr, rmat, stencil
 from tests.distributed.threads import ThreadCommunicator
 
 METHODS = ("louvain", "leiden")
+COUNTED = attrgetter(
+    "cycle", "vertices", "arcs", "communities", "modularity", "iterations", "arcs_visited"
+)
+"""What levels of equal results have in common: all but their seconds."""
 GRAPHS: dict[str, Callable[[], Graph]] = {
     "lfr": lambda: lfr(1 << 11).graph,
     "rmat": lambda: rmat(11).graph,
@@ -37,22 +42,7 @@ def assert_equal(one, other):
     for a, b in ((one.maps, other.maps), (one.coarse_labels, other.coarse_labels)):
         assert len(a) == len(b)
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
-    shown = [
-        [
-            (
-                level.cycle,
-                level.vertices,
-                level.arcs,
-                level.communities,
-                level.modularity,
-                level.iterations,
-                level.arcs_visited,
-            )
-            for level in result.levels
-        ]
-        for result in (one, other)
-    ]
-    assert shown[0] == shown[1]
+    assert [*map(COUNTED, one.levels)] == [*map(COUNTED, other.levels)]
 
 
 class Counting(ThreadCommunicator):

@@ -115,23 +115,6 @@ def test_resolution_and_levels_reach_the_run(karate):
         community.leiden_communities(karate, max_level=-1, **HERE)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_partitions_are_a_dendrogram_cut_by_max_level(seed):
-    """What networkx's own tests ask of its functions."""
-    graph = nx.connected_watts_strogatz_graph(600, 8, 0.1, seed=seed)
-    parts = list(community.louvain_partitions(graph, seed=seed, **HERE))
-    for max_level, expected in enumerate(parts, 1):
-        found = community.louvain_communities(graph, seed=seed, max_level=max_level, **HERE)
-        assert found == expected
-    assert len(parts) > 1
-    assert expected == community.louvain_communities(graph, seed=seed, max_level=99, **HERE)
-    assert expected == community.louvain_communities(graph, seed=seed, **HERE)
-    for fine, coarse in itertools.pairwise(parts):
-        assert all(any(f <= c for c in coarse) for f in fine)
-    scores = [community.modularity(graph, part) for part in parts]
-    assert scores == sorted(scores)
-
-
 @pytest.mark.parametrize(
     "make", [lambda: 5, lambda: random.Random(5), lambda: np.random.RandomState(5),
              lambda: np.random.default_rng(5)]

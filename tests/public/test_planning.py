@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.errors import OptionError
 from louvain_um.generators import rmat
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
@@ -72,15 +72,6 @@ def test_what_does_not_fit_a_small_card_is_split():
     assert not small.fits
     assert small.device_bytes <= load_machine("p4000").memory_bytes
     assert small.seconds > small.seconds_in_core
-
-
-def test_policies_and_budgets_as_for_a_run():
-    mine = Policy(name="mine", placements={"graph": "host_mapped"})
-    assert plan(ring(100), memory=mine).policy == "mine"
-    half = plan(ring(100), device_budget="50%").budget
-    assert half == pytest.approx(plan(ring(100)).device_bytes / 2, rel=0.01)
-    with pytest.raises(MemoryBudgetError):
-        plan(ring(100), memory="device", device_budget=1000)
 
 
 @pytest.mark.parametrize(

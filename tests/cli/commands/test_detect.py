@@ -67,12 +67,6 @@ def test_effort_and_iterations_are_options(run, two_triangles):
     for asked in (("--effort", "fast"), ("--effort", "best"), ("--n-iterations", "-1"),
                   ("--best-of", "3")):  # fmt: skip
         assert run("detect", two_triangles, "--json", *asked).json["communities"] == 2
-    for asked, remedy in (
-        (("--n-iterations", "0"), "--n-iterations must be at least 1, or -1"),
-        (("--best-of", "0"), "--best-of must lie in 1 … 1000"),
-        (("--best-of", "9", "--seed", str(2**32 - 2)), "--seed must leave room for 9 seeds"),
-    ):
-        assert remedy in run("detect", two_triangles, *asked).err
 
 
 def test_table_names_members(run, two_triangles):
@@ -328,7 +322,6 @@ def test_a_neighbour_is_of_no_use_to_the_cpu(run):
     assert done.code in (0, 3)
     if " on cpu" in done.out:
         assert "--peer-memory were ignored" in done.err
-    assert run("detect", "example:les-miserables", "--peer-memory", "gpu1").code == 2
 
 
 @pytest.mark.parametrize(

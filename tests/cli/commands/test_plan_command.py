@@ -34,25 +34,12 @@ def test_json_holds_what_the_interface_promises(run):
     assert arrays["offsets.0"] == 8 * 16_777_217
 
 
-def test_a_budget_makes_auto_read_the_targets_over_the_bus(run):
-    whole, less = (run("plan", *LARGE, *b, "--json").json for b in ((), ("--device-budget", "40%")))
-    assert less["fits"] is False
-    assert less["device_bytes"] <= less["budget_bytes"]
-    assert whole["seconds"] < less["seconds"] < 3 * whole["seconds"]
-    assert less["placements"]["graph"].startswith("split")
-    assert less["cliff_arcs"] < whole["cliff_arcs"]
-
-
 def test_a_search_is_planned_with_its_runs(run):
     search = "--effort", "best", "--best-of", 2, "--method", "leiden"
     one, more = (run("plan", *LARGE, *given, "--json").json for given in ((), search))
     assert one["runs"] == 1
     assert more["runs"] > 20
-    assert more["seconds"] > 20 * one["seconds"]
-    low, expected, high = more["seconds_range"]
     few = run("plan", *LARGE, *search, "--n-iterations", 3, "--json").json
-    assert high / expected > 1.5 * few["seconds_range"][2] / few["seconds_range"][1]
-    assert low < few["seconds_range"][0] * more["seconds"] / few["seconds"]
     assert "until" not in " ".join(few["notes"])
     assert any("in the last run, until nothing improves" in note for note in more["notes"])
     text = run("plan", *LARGE, "--n-iterations", -1).err
@@ -140,23 +127,6 @@ def test_reading_all_finds_the_kind(run, shared_data):
     assert run("plan", path, "--kind", "power_law", "--json").json["kind"] == "power_law"
 
 
-def test_without_a_gpu_an_h200_is_assumed_with_a_note(run):
-    found = run("plan", *LARGE[:4])
-    assert found.code == 0
-    assert "no GPU here" in found.err
-
-
-def test_an_infeasible_policy_is_refused_with_the_missing_bytes(run):
-    refused = run("plan", *LARGE, "--memory", "device", "--device-budget", "1GiB")
-    assert refused.code == 1
-    message = refused.complaint()
-    assert "bytes more than the 1,024 MiB" in message
-    assert "group" in message
-    assert "--memory auto" in message
-    least = message.partition("raise the budget to ")[2].split()[0]
-    assert run("plan", *LARGE, "--memory", "device", "--device-budget", least).code == 0
-
-
 @pytest.mark.parametrize("text", ["%%MatrixMarket matrix array real general\n", "hello\n", ""])
 def test_bad_heads_are_named(run, tmp_path, text):
     path = tmp_path / "bad.mtx"
@@ -222,8 +192,3 @@ def test_another_program_is_planned_from_its_size(run, two_triangles):
     read = run(*bfs, two_triangles, "--json").json
     like = run(*bfs, "--vertices", 6, "--arcs", 14, "--json").json
     assert {**like, "graph": read["graph"]} == read
-    assert "pass both" in run(*bfs, "--vertices", 6).complaint()
-    found = run(*bfs, "--vertices", 6, "--arcs", 14, "--separator", ";")
-    assert "--format" in found.complaint()
-    both = run(*bfs, two_triangles, "--vertices", 6, "--arcs", 14)
-    assert "not both" in both.complaint()

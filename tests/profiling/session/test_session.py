@@ -227,10 +227,3 @@ def test_a_recording_of_accesses_leads_to_simulate(tmp_path):
     trace.save(tmp_path / "data.npz")
     with pytest.raises(LouvainUmError, match="a recording of accesses, not a session; replay"):
         load(tmp_path / "data.npz")
-
-
-def test_what_is_no_path_is_reported():
-    session = a_session()
-    for take in (session.save, session.report, session.timeline, load):
-        with pytest.raises(LouvainUmError, match="cannot take int as a path"):
-            take(7)

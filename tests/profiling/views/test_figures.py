@@ -10,7 +10,7 @@ from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.views.session import over_time, phase_tables, tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
 from louvain_um.profiling.views.session.over_time import MOST_ROWS, first_rows
-from louvain_um.profiling.views.session.pages import Axis, ping_pong, refetched_bytes, spread
+from louvain_um.profiling.views.session.pages import Axis, ping_pong, refetched_bytes
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import format_value
 from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
@@ -129,16 +129,6 @@ def test_blocks_that_came_again():
     assert {row["offset"] for row in table.rows} == {block * BLOCK for block in range(32)}
     assert refetched_bytes(analysis) == (analysis.total(Kind.HTOD), 2 * 64 * MIB)
     assert not ping_pong(SessionAnalysis(paged_run(times=1))).rows
-
-
-def test_spreading_keeps_the_sum():
-    random = np.random.default_rng(1)
-    low = random.integers(0, 50, 100)
-    high = low + random.integers(0, 9, 100)
-    weight = random.random(100)
-    source, cell, share = spread(low, high, weight)
-    assert np.allclose(np.bincount(source, share), weight)
-    assert np.all((cell >= low[source]) & (cell <= high[source]))
 
 
 def test_residency_never_exceeds_what_came():
