@@ -1,16 +1,13 @@
 """All tests run on all cores, and reports of several processes are counted once."""
 
-import gzip
 import os
-import re
 import subprocess
 import sys
-import tempfile
 from types import SimpleNamespace
 
 import pytest
 
-from tests.all_cores import DEVICES, MAX_WORKERS, pytest_cmdline_main, pytest_make_parametrize_id
+from tests.all_cores import DEVICES, MAX_WORKERS, pytest_cmdline_main
 from tests.paths import ROOT
 
 OPTIONS = {
@@ -73,15 +70,6 @@ def test_processes_on_devices_share_the_machine(monkeypatch, worker, devices, gi
     pytest_cmdline_main(config)
     assert os.environ["LOUVAIN_UM_THREADS"] == "2"
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == visible
-
-
-def test_names_hold_nothing_that_differs_between_processes(request):
-    assert pytest_make_parametrize_id(gzip.compress(b"1 2\n"), "content") == "content"
-    assert pytest_make_parametrize_id(b"1 2\n", "content") is None
-    differs = re.compile(
-        rf"0x[0-9a-f]{{8}}|{re.escape(tempfile.gettempdir())}/|{re.escape(str(ROOT))}"
-    )
-    assert not [item.name for item in request.session.items if differs.search(item.name)]
 
 
 @pytest.mark.system

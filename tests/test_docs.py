@@ -185,19 +185,6 @@ def test_examples_of_pages_run(page, tmp_path, monkeypatch, capsys):
                 run_command(line)
 
 
-def test_the_policy_language_is_documented():
-    from louvain_um.core.ledger import GROUPS
-    from louvain_um.placement.policy.find import find_policy
-    from louvain_um.placement.policy.policy import KINDS, POLICY_NAMES
-
-    rows = rows_of("guide/placement.md")
-    assert {*KINDS, "split(f)"} - {"split"} <= set(rows)
-    for name in POLICY_NAMES:
-        placements = find_policy(name).placements
-        expected = [str(placements[group]) for group in GROUPS]
-        assert name == "auto" or rows[name] == expected, name
-
-
 def test_every_record_of_a_benchmark_is_listed_with_what_writes_it():
     folder = HOUSE / "benchmarks"
     page = (folder / "README.md").read_text(encoding="utf-8")
@@ -251,15 +238,6 @@ def test_charts_of_results_show_every_point_and_the_front(monkeypatch):
     assert len(front.attrib["points"].split()) == 3
     words = {each.text for each in drawn.iter("text")}
     assert {"a", "b", "ours", "other", "fast", "best", "Time (s)", "Quality"} <= words
-
-
-def test_formats_and_machines_are_documented():
-    from louvain_um.formats import SUFFIXES
-    from louvain_um.placement.machine.profiles import PROFILES
-
-    suffixes = {word for row in rows_of("guide/files.md").values() for word in row[0].split()}
-    assert set(SUFFIXES) <= suffixes
-    assert set(PROFILES) <= set(rows_of("guide/placement.md"))
 
 
 def test_environment_variables_are_documented():

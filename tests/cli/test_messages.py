@@ -39,13 +39,7 @@ def test_positional_arguments_have_no_flag(kind, run, tmp_path):
     assert f": {placed[0]} must be" in run(*command).complaint()
 
 
-def test_errors_name_options(run, two_triangles, tmp_path, monkeypatch):
-    out = tmp_path / "labels.csv"
-    out.write_text("")
-    refused = run("detect", two_triangles, "-o", out).complaint()
-    assert refused.endswith("labels.csv: exists already; pass --force to replace it")
-    assert "--resolution must be" in run("detect", two_triangles, "--resolution", "0").complaint()
-
+def test_errors_name_options(run, two_triangles, monkeypatch):
     from louvain_um.gpu.runtime import device
 
     def no_driver():
@@ -117,25 +111,6 @@ def test_notes_of_several_graphs_name_them(run, tmp_path):
     assert re.search(r"note: \S*b\.csv: .*loop", done.err)
     again = run("sweep", tmp_path / "a.csv", *options, tmp_path / "other", "-q")
     assert "loop" not in again.err
-
-
-ORDERS = "order_id,buyer,seller,price\n1,ann,bob,2.5\n2,bob,cid,1\n3,cid,ann,4\n"
-
-
-@pytest.fixture
-def orders(tmp_path):
-    path = tmp_path / "orders.csv"
-    path.write_text(ORDERS)
-    return path
-
-
-def test_columns_are_chosen_by_name_or_number(run, orders):
-    for options in (
-        ("--source", "buyer", "--target", "seller", "--weight", "price"),
-        ("--source", "2", "--target", "3", "--weight", "4"),
-    ):
-        graph = run("detect", orders, "--device", "cpu", "--json", *options).json["graph"]
-        assert (graph["vertices"], graph["edges"], graph["weighted"]) == (3, 3, True)
 
 
 @pytest.mark.parametrize(

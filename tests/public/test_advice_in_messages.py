@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import typer.main
 from scipy.sparse import csr_array
-from typer.testing import CliRunner
 
 import louvain_um as lu
 from louvain_um.analysis.store_comparison import Comparison
@@ -265,21 +264,6 @@ def test_advice_on_saving_works(tmp_path):
     assert advice
     getattr(importlib.import_module(advice[1]), advice[2])(result, tmp_path / "labels.csv")
     assert (tmp_path / "labels.csv").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("detect", "g.csv", "--method", "infomap"), "'infomap' is not one of 'louvain', 'leiden'"),
-        (("plan", "g.csv", "--ids", "x"), "'x' is not one of 'auto', 'number', 'text'"),
-        (("detect", "g.csv", "--duplicates", "x"), "'x' is not one of 'once', 'sum'"),
-    ],
-)
-def test_wrong_choices_list_the_right_ones(arguments, message):
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert "Value error" not in result.stderr
 
 
 @pytest.mark.parametrize(

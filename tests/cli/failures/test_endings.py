@@ -293,18 +293,6 @@ def test_file_names_that_are_not_utf8(run, two_triangles, tmp_path):
         assert done.code == 0, done.err
 
 
-def test_formulas_in_names(run, tmp_path):
-    graph, out = tmp_path / "g.csv", tmp_path / "labels.csv"
-    graph.write_text("source,target\n=1+1,ann\nann,bob\n")
-    assert run("detect", graph, "-o", out, "--safe-csv").code == 0
-    assert "'=1+1" in out.read_text()
-    assert run("detect", graph, "-o", out, "--force").code == 0
-    assert "'" not in out.read_text()
-    done = run("detect", graph, "--safe-csv")
-    assert done.code == 2
-    assert "add -o labels.csv" in done.complaint()
-
-
 @pytest.mark.system
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="hides a file system")
 @pytest.mark.parametrize("options", [["--threads", "2"], ["--cluster", "local:2"]])

@@ -1,7 +1,6 @@
 """The driver's decisions, as test vectors; `about` in each file says what its fields mean."""
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -359,12 +358,3 @@ def region_mask(pages):
     regions = np.asarray(pages != 0).reshape(-1, c.BIG_PAGES)
     assert np.array_equal(regions.any(axis=1), regions.all(axis=1))
     return sum(1 << int(number) for number in np.flatnonzero(regions[:, 0]))
-
-
-def test_the_table_of_conformance_counts_these_vectors():
-    page = Path(__file__).parents[3] / "docs" / "reference" / "simulator.md"
-    found = re.findall(r"^\|[^|]*\| (\d+) of (\d+) \|", page.read_text(), re.MULTILINE)
-    names = ("residency", "prefetch", "thrashing", "eviction", "access_counters")
-    assert [(int(passed), int(every)) for passed, every in found] == [
-        (len(cases(name)),) * 2 for name in names
-    ]
