@@ -170,9 +170,8 @@ class Tracer:
 
     Notes
     -----
-    The counters lie next to the run's own memory, outside its budget. On an H200, Louvain on an LFR
-    graph of 163 million arcs took 1.6 and 2.0 times as long (`profile_overhead_h200.json`). Kernels
-    compile once on a machine; later runs load them from the cache.
+    The counters lie next to the run's memory, outside its budget. The page of results says how much
+    longer a run takes. Kernels compile once on a machine; later runs load them from the cache.
 
     A sweep of moving reads the target of each arc it visits once to decide, and those of each
     vertex that moved once more to wake its neighbours.
