@@ -32,13 +32,6 @@ def _fake_device(request, monkeypatch):
         monkeypatch.setattr("louvain_um.placement.smart.backend_of", DeviceBackend)
 
 
-def test_computing_hides_the_bus():
-    hidden = Work(touches=ONCE, computing=1.0)
-    plain = Work(touches=ONCE)
-    terms = [host_residency(MANY, "u4", work, H200, GIB) for work in (hidden, plain)]
-    assert terms[0].phi < terms[1].phi
-
-
 def test_copies_come_again_for_what_does_not_fit_and_launches_add_up():
     work = Work(touches={"stream": 10 * MANY}, copies=1, passes=10)
     fits = host_residency(MANY, "u4", work, H200, 8 * MANY)

@@ -70,12 +70,6 @@ def isolated(n):
     return np.arange(4), np.arange(4, 8)
 
 
-def cliques(n):
-    first, second = np.triu_indices(5, 1)
-    starts = 5 * np.arange(n // 5)[:, None]
-    return (starts + first).ravel(), (starts + second).ravel()
-
-
 def random(n):
     first, steps = np.random.default_rng(n).integers(0, n - 1, (2, 2 * n))
     return first, (first + steps + 1) % n
@@ -85,7 +79,7 @@ def hubs(n):
     return np.repeat(np.arange(2), n - 2), np.tile(np.arange(2, n), 2)
 
 
-KINDS = {kind.__name__: kind for kind in (path, star, isolated, cliques, random, hubs)}
+KINDS = {kind.__name__: kind for kind in (path, star, isolated, random, hubs)}
 
 
 @dataclass

@@ -8,8 +8,6 @@ from louvain_um.placement.layout import fit, lay_out
 from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.model import cost
 from louvain_um.placement.model.cost import (
-    Estimate,
-    Scales,
     blocking_factor,
     launches,
     remote_seconds,
@@ -86,74 +84,14 @@ def test_streams_take_bytes_over_bandwidth_and_random_access_takes_its_rate():
     assert remote_seconds(stream(51.3e9 / 4), HOST, H200, 40)["move"] == pytest.approx(1)
 
 
-def test_rows_that_begin_anywhere_move_part_of_a_sector_more():
-    plain = remote_seconds(stream(1e9), HOST, H200, 40)["move"]
-    rows = remote_seconds(stream(1e9, name="targets.0"), HOST, H200, 40)["move"]
-    short = remote_seconds(stream(1e9, name="targets.0"), HOST, H200, 4)["move"]
-    assert plain * (160 + 28) / 160 < rows < 2 * plain
-    assert short > 2 * plain
-
-
-def test_rows_come_between_the_rates_measured_at_random_and_in_order():
-    """Rows of 110 bytes, on an H200."""
-    took = remote_seconds(stream(1e9, name="targets.0"), HOST, H200, 27.5)["move"]
-    assert 23.4e9 < 4e9 / took < 43e9
-
-
 @pytest.mark.parametrize("kind", ["device", "managed", "prefetched", "read_mostly"])
 def test_what_is_on_the_device_costs_the_bus_nothing(kind):
     assert remote_seconds(stream(1e9), Placement(kind), H200, 40) == {}
 
 
-def test_a_split_costs_what_is_away_and_much_pinned_memory_is_slow_at_random():
-    whole = remote_seconds(stream(1e9), HOST, H200, 40)["move"]
-    assert remote_seconds(stream(1e9), Placement("split", 0.75), H200, 40)["move"] == pytest.approx(
-        whole / 4
-    )
-    gathered = replace(stream(0), accesses={("move", "gather"): 1e9})
-    usual = remote_seconds(gathered, HOST, H200, 40)["move"]
-    for size, least, most in ((1 << 27, 1, 1), (1 << 30, 8, 12)):
-        much = replace(gathered, size=size)
-        times = remote_seconds(much, Placement("pinned"), H200, 40)["move"] / usual
-        assert least <= times <= most
-
-
-def test_rows_in_pages_beyond_a_devices_reach_are_slow_by_community():
-    def more(stage, size, machine=H200):
-        uses = {(stage, "stream"): 1e9}
-        rows = replace(stream(0, name="targets.0", size=size), stages=(stage,), accesses=uses)
-        usual, paged = (
-            remote_seconds(rows, HOST, machine, 4, Scales(in_pages=pages))[stage]
-            for pages in (False, True)
-        )
-        return paged / usual
-
-    assert more("aggregate", 1 << 30) > 3
-    assert more("aggregate", 1 << 27) == more("move", 1 << 30) == 1
-    assert more("aggregate", 1 << 30, P4000) == 1
-
-
 def test_arrays_that_tell_nothing_are_taken_to_be_read_at_random():
     silent = replace(stream(0), accesses={}, stages=("move", "coarse"))
     assert set(remote_seconds(silent, HOST, H200, 40)) == {"move", "coarse"}
-
-
-def test_computing_hides_some_of_the_bus_and_the_other_way_round():
-    assert cost.together(1.0, 0.0) == 1.0
-    assert 1.4 < cost.together(1.0, 0.5) < 1.5
-    assert cost.together(0.5, 1.0) == cost.together(1.0, 0.5)
-    alone = cost.exposed({"move": 1.0}, {"move": 0.5})
-    assert alone == pytest.approx(cost.together(1.0, 0.5) - 1.0)
-    assert cost.exposed({"move": 1.0}, {"move": 0.5, "coarse": 0.25}) == alone + 0.25
-
-
-def test_packed_rows_hide_much_of_the_bus_and_more_the_less_of_them_are_away():
-    whole, quarter = (cost.together(1.0, 0.0, share) - 1 for share in (1.0, 0.25))
-    assert 0.1 < whole < 0.3
-    assert quarter < whole / 16
-    assert cost.together(1.0, 0.5, 0.25) > 1 + quarter + 0.4
-    alone = cost.exposed({"move": 1.0}, {"move": 0.5}, sorted_rows=True)
-    assert alone < cost.exposed({"move": 1.0}, {"move": 0.5}) / 4
 
 
 def test_room_that_later_levels_are_not_expected_to_take_costs_nothing_anywhere():
@@ -190,21 +128,6 @@ def test_where_rows_begin_is_looked_up_in_the_cache_if_it_fits():
 
     assert adding(H200.cache_bytes // 2) == 0
     assert adding(4 * H200.cache_bytes) == pytest.approx(0.75e9 / H200.remote_random_rate)
-
-
-def test_faults_bring_pages_at_the_measured_rate_and_slower_than_prefetches():
-    assert cost.fault_rate(H200) == pytest.approx(12.9e9, rel=0.01)
-    took = {
-        kind: cost.transfer_seconds(1 << 30, Placement(kind), H200)
-        for kind in ("managed", "prefetched", "read_mostly")
-    }
-    assert took["prefetched"] < took["read_mostly"] < took["managed"]
-
-
-def test_terms_add_up_and_decide():
-    terms = Estimate(3.0, 1.0, 0.5) + Estimate(0.0, 2.0, 0.0)
-    assert terms.net == pytest.approx(-0.5)
-    assert terms.host_pays
 
 
 @pytest.mark.parametrize(
@@ -265,11 +188,6 @@ def test_policies_stand_in_the_order_of_the_thesis():
     assert in_core["adv4"] < in_core["adv1"]
     short = {name: expect(name, limit=400 << 20).seconds for name in ("base", "adv2")}
     assert short["base"] > 4 * short["adv2"]
-
-
-def test_an_older_bus_and_device_take_longer():
-    for name in ("device", "adv2", "base"):
-        assert expect(name, P4000).seconds > 2 * expect(name).seconds
 
 
 def test_a_graph_on_the_host_is_copied_before_it_is_worked_on():

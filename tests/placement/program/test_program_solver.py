@@ -124,6 +124,17 @@ ARRAYS = st.lists(
         st.sampled_from([None, ("a",), ("b",)]),
     ), max_size=5,
 )  # fmt: skip
+PHASES = [Phase(name="a"), Phase(name="b")]
+
+
+def arrays_of(drawn):
+    return [
+        ProgramArray(
+            name=f"x{number}", shape=shape, reads=[Stream(passes=passes), Gather(count)],
+            from_host=host, phases=phases,
+        )
+        for number, (shape, passes, count, host, phases) in enumerate(drawn)
+    ]  # fmt: skip
 
 
 @settings(max_examples=60)
@@ -131,20 +142,13 @@ ARRAYS = st.lists(
 def test_plans_keep_budgets_whatever_the_order_and_no_fixed_policy_is_faster(
     drawn, budget, shuffle
 ):
-    arrays = [
-        ProgramArray(
-            name=f"x{number}", shape=shape, reads=[Stream(passes=passes), Gather(count)],
-            from_host=host, phases=phases,
-        )
-        for number, (shape, passes, count, host, phases) in enumerate(drawn)
-    ]  # fmt: skip
-    phases = [Phase(name="a"), Phase(name="b")]
-    program = Program(name="p", arrays=arrays, phases=phases)
+    arrays = arrays_of(drawn)
+    program = Program(name="p", arrays=arrays, phases=PHASES)
     cost = ProgramCost(program=program, machine=H200)
     found = solve(cost, budget)
     assert max(held_by_phase(program, found).values()) <= budget
     shuffle.shuffle(arrays)
-    again = ProgramCost(program=Program(name="p", arrays=arrays, phases=phases), machine=H200)
+    again = ProgramCost(program=Program(name="p", arrays=arrays, phases=PHASES), machine=H200)
     assert solve(again, budget) == found
     for kind in ("device", "managed", "host_mapped", "prefetched", "read_mostly"):
         fixed = {array.name: Placement(kind) for array in arrays}
@@ -155,15 +159,8 @@ def test_plans_keep_budgets_whatever_the_order_and_no_fixed_policy_is_faster(
 @settings(max_examples=60)
 @given(ARRAYS, st.lists(st.integers(1, 600 * MIB), min_size=2, max_size=8))
 def test_more_budget_never_takes_longer(drawn, budgets):
-    arrays = [
-        ProgramArray(
-            name=f"x{number}", shape=shape, reads=[Stream(passes=passes), Gather(count)],
-            from_host=host, phases=phases,
-        )
-        for number, (shape, passes, count, host, phases) in enumerate(drawn)
-    ]  # fmt: skip
-    phases = [Phase(name="a"), Phase(name="b")]
-    cost = ProgramCost(program=Program(name="p", arrays=arrays, phases=phases), machine=H200)
+    program = Program(name="p", arrays=arrays_of(drawn), phases=PHASES)
+    cost = ProgramCost(program=program, machine=H200)
     found = [cost.seconds(solve(cost, budget)) for budget in sorted(budgets)]
     assert all(more <= less * (1 + 1e-7) for less, more in itertools.pairwise(found))
 
