@@ -85,8 +85,11 @@ def trace_of_addresses(
     3
     """
     at = _column("addresses", addresses, None)
-    if len(at) and (at.dtype.kind not in "iu" or int(at.min()) < 0 or int(at.max()) >= 2**62):
-        raise OptionError("addresses", str(at.dtype), "must be whole numbers from 0 to 2^62")
+    wrong = at[(at < 0) | (at >= 2**62)] if at.dtype.kind in "iu" else at
+    if len(wrong):
+        raise OptionError(
+            "addresses", wrong.tolist()[0], "must be whole numbers from 0 to less than 2^62"
+        )
     at = at.astype(np.int64)
     size = len(at)
     write = _column("writes", np.zeros(size) if writes is None else writes, size).astype(np.bool_)
@@ -102,8 +105,9 @@ def trace_of_addresses(
     names = _column("kernels", names, size)
     if times is not None:
         when = _column("times", times, size)
-        if when.dtype.kind not in "iuf" or (when.dtype.kind == "f" and np.isnan(when).any()):
-            raise OptionError("times", str(when.dtype), "must be numbers")
+        wrong = when[np.isnan(when)] if when.dtype.kind in "iuf" else when
+        if len(wrong):
+            raise OptionError("times", wrong.tolist()[0], "must be numbers")
         order = np.argsort(when, kind="stable")
         at, write, on_host, names = at[order], write[order], on_host[order], names[order]
         gpus = gpus[order]
@@ -289,18 +293,21 @@ def _read(path: str | Path, required: Sequence[str], known: Sequence[str]) -> pd
         raise LouvainUmError(
             f"{path}: lacks the column {', '.join(missing)}; known columns: {', '.join(known)}"
         )
+    if table.empty:
+        raise LouvainUmError(f"{path}: has no rows; record at least one")
     return table
 
 
 def _whole(path: str | Path, column: pd.Series[Any]) -> NDArray[np.int64]:
     """Return whole numbers, which may be written as ``0x…``."""
     try:
-        if column.dtype.kind in "iu":
+        if column.dtype.kind in "iu" and column.dtype != np.uint64:
             return np.asarray(column, np.int64)
         return np.array([int(str(value), 0) for value in column], np.int64)
     except (ValueError, OverflowError):
         raise LouvainUmError(
-            f"{path}: column {column.name} must hold whole numbers, such as 4096 or 0x1000"
+            f"{path}: column {column.name} must hold whole numbers below 2^63, such as 4096 or "
+            "0x1000"
         ) from None
 
 

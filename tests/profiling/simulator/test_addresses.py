@@ -77,10 +77,12 @@ def test_tables_are_read_saved_and_replayed(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("arguments", "reported"),
     [
-        ({"addresses": [-1]}, "whole numbers"),
-        ({"addresses": [0.5]}, "whole numbers"),
+        ({"addresses": [5, -1]}, "whole numbers.* not -1"),
+        ({"addresses": [2**62]}, "less than 2.62"),
+        ({"addresses": [0.5]}, "whole numbers.* not 0.5"),
         ({"addresses": [1, 2], "writes": [0]}, "one entry"),
-        ({"addresses": [1], "times": [float("nan")]}, "numbers"),
+        ({"addresses": [1], "times": [float("nan")]}, "numbers, not nan"),
+        ({"addresses": [1], "times": ["soon"]}, "numbers, not 'soon'"),
         ({"addresses": [9999], "arrays": {"x": (0, 10)}}, "0x270f"),
         ({"addresses": [1], "arrays": {"x": (0, 10), "y": (5, 10)}}, "page"),
         ({"addresses": [1], "arrays": {"x": (0, 0)}}, "above 0"),
@@ -96,6 +98,8 @@ def test_bad_accesses_are_refused(arguments, reported):
     [
         ("time,write\n0,1\n", "address"),
         ("time,address\n0,home\n", "whole numbers"),
+        ("time,address\n0,18446744073709551615\n", "below 2.63"),
+        ("time,address\n", "no rows"),
         ("time,address,write\n0,1,2\n", "0 and 1"),
         ("", "not a table"),
     ],
