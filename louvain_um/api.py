@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -320,10 +320,15 @@ def _run(
 
     def on_gpu(options: Options) -> Communities:
         nonlocal engine
-        with GpuEngine(options, observer) as engine:
-            return detect(engine, graph, options, observer)
+        if engine is None or not engine.takes(options):
+            engines.close()
+            engine = engines.enter_context(GpuEngine(options, observer))
+        return detect(engine, graph, options, observer)
 
-    with device_errors(chosen, lambda: getattr(engine, "plan", None)), chosen.current():
+    with (
+        device_errors(chosen, lambda: getattr(engine, "plan", None)), chosen.current(),
+        ExitStack() as engines,
+    ):  # fmt: skip
         refuse_high_degrees(graph)
         found = search(on_gpu, options)
         found = found if on_device is None else replace(found, graph=on_device)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.objective import Problem, Sums
+from louvain_um.core.objective import Problem, Sums, takes_extended_rule
 from louvain_um.events import Observer, Phase, ignore
 from louvain_um.gpu.aggregate.aggregate import Begun, aggregate, begin
 from louvain_um.gpu.aggregate.reaggregate import FromInput, give_back
@@ -54,6 +54,8 @@ class GpuEngine:
         self.from_input: FromInput
         self.early: EarlyWork
         self.current: GpuLevel
+        self.input: Prepared
+        self.ready: Prepared | None = None
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
@@ -74,8 +76,25 @@ class GpuEngine:
 
     def load(self, graph: Graph | DeviceGraph, *, starts_joined: bool = False) -> GpuLevel:
         """Prepare a run on a graph; return level 0, which may get communities to start in."""
-        given = graph, self.options, self.observer, self.stack
-        return self.begin(prepare_run(*given, starts_joined=starts_joined))
+        prepared, self.ready = self.ready, None
+        if prepared is None:
+            given = graph, self.options, self.observer, self.stack
+            prepared = prepare_run(*given, starts_joined=starts_joined)
+        self.input = replace(prepared, level=replace(prepared.level))
+        return self.begin(prepared)
+
+    def takes(self, options: Options) -> bool:
+        """Return whether the input is as another run takes it; if so, `load` prepares nothing."""
+        mine = self.options
+        # Options with arrays cannot be compared.
+        if takes_extended_rule(options) or takes_extended_rule(mine):
+            return False
+        if replace(options, seed=mine.seed) != mine or not self.followed.stays_on_device:
+            return False
+        self.memory.discard("labels")
+        self.options = options
+        self.ready = replace(self.input, run=replace(self.run, options=options))
+        return True
 
     def begin(self, prepared: Prepared) -> GpuLevel:
         """Begin with level 0 of a prepared run."""

@@ -25,16 +25,23 @@ from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.generate.generate import DeviceRandomGraphs
+from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.memory import shape
 from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
 from louvain_um.gpu.move import arguments
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from tests.distributed.runs import assert_equal
 from tests.dynamic.random_batches import merging
 from tests.gpu_emulated.emulated_device import Emulated
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
-from tests.gpu_emulated.memory.less_memory import GRAPHS, set_limits, squeezed
+from tests.gpu_emulated.memory.less_memory import (
+    GRAPHS,
+    as_if_larger,
+    set_limits,
+    squeezed,
+)
 
 pytestmark = pytest.mark.deep
 
@@ -87,6 +94,38 @@ def test_small_levels_are_launched_without_waiting_for_what_moved(detected, meth
     # The last level of a cycle, too, of which nothing comes.
     assert len(begins) > len(there.found.levels)
     assert all(there.launched[at : at + len(steps)] == steps for at in begins)
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_seeds_follow_each_other_on_one_input(monkeypatch, emulated, method, sent):
+    ends = np.random.default_rng(2).integers(0, 60, (2, 300))
+    weighted = Graph.from_edges(*ends, ends.sum(axis=0) + 1, duplicates="sum")
+    options = Options(method=method, device="cuda:0")
+    for graph in (rmat(7, edge_factor=4, seed=3).graph, weighted, Graph.from_edges([0], [1])):
+        with (
+            emulated_devices(monkeypatch, emulated, 1) as kernels,
+            GpuEngine(options, ignore) as run,
+        ):
+            given = DeviceGraph.from_host(graph) if sent else graph
+            for seed in range(3):
+                another = replace(options, seed=seed)
+                assert not seed or run.takes(another)
+                found = detect(run, given, another, ignore)
+                assert_equal(found, detect(CpuEngine(another, ignore), graph, another, ignore))
+                assert found.provenance["seed"] == seed
+            assert not run.takes(replace(options, resolution=2.0))
+            assert not run.takes(replace(options, initial=found.labels))
+        assert [kernel for _, kernel in kernels.launched].count("sum_level") == 1
+
+
+def test_an_input_of_which_arcs_have_left_the_device_is_loaded_again(monkeypatch, emulated):
+    as_if_larger(monkeypatch)
+    graph = GRAPHS["lfr"]()
+    options = Options(device="cuda:0", device_budget="50%")
+    with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
+        detect(run, graph, options, ignore)
+        assert not run.takes(replace(options, seed=1))
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
