@@ -231,10 +231,11 @@ class GraphFile:
             yield partial(self.lines, part)
 
     def parts(self, size: int, first: int | None = None) -> Iterator[Part]:
-        """Yield the parts of the rest of a plain file, which may have a shorter first one."""
+        """Yield the parts of the rest of a plain file; those after a `first` one begin aligned."""
         head, self._peeked = self._peeked, b""
         begin, end = self.stream.tell() - len(head), os.fstat(self.stream.fileno()).st_size
-        part = Part(begin, min(begin + max(first or size, len(head)), end), head)
+        stop = begin + max(first or size, len(head))
+        part = Part(begin, min(-(-stop // first) * first if first else stop, end), head)
         while part.begin < end:
             if self.watch is not None:
                 self.bytes_read = max(self.bytes_read, part.end)

@@ -178,7 +178,7 @@ def sending(nbytes: int) -> Iterator[Send | None]:
         buffer, stream = free.get()
         try:
             place = (ctypes.c_uint8 * count).from_address(buffer)
-            count = read(np.ctypeslib.as_array(place))
+            count = read(np.frombuffer(memoryview(place), np.uint8))
             with cuda_calls.current(device):
                 cuda_calls.copy_later(target, buffer, count, stream)
                 cuda_calls.wait_for(stream)
@@ -218,13 +218,13 @@ def _copy(target: int, source: int, nbytes: int, *, up: bool) -> None:
         wait(running)
     finally:
         # Until all have ended, buffers and target are in use, even if one failed.
-        end(running)
+        _end(running)
         FREE.append(buffers)
     for each in running:
         each.result()
 
 
-def end(running: Iterable[Future[Any]]) -> None:
+def _end(running: list[Future[None]]) -> None:
     """Wait until all have ended; being interrupted does not shorten that."""
     while True:
         try:

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from louvain_um.formats import graph_file, line_lists, read_graph, reading
 from louvain_um.formats.edge_list import first_lines, sniff
 from louvain_um.formats.edge_list.edges import PARSE_THERE
 from louvain_um.gpu.building import edges, text
+from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.building.device_rows import building_bytes
 from louvain_um.gpu.building.text import Site, TextThere
 from louvain_um.gpu.graph import FetchedGraph
@@ -93,7 +95,7 @@ def read_there(request, monkeypatch):
         device, lines = Emulated(request.getfixturevalue("emulated"), 2), 300
         device.xp = Counted()
         monkeypatch.setattr(copies, "fetched", np.array)
-        there = SimpleNamespace(sent=Copies.sent, fetched=np.array, sending=sending, end=list)
+        there = SimpleNamespace(sent=Copies.sent, fetched=np.array, sending=sending)
         site = Site(device=device, copies=there, room=lambda *_: 1 << 40)
     else:
         request.getfixturevalue("gpu")
@@ -197,30 +199,39 @@ def test_reading_stays_within_the_budget(read_there, kind, tmp_path):
     assert not parsed[-1]
 
 
-def test_reading_that_is_cut_short_holds_no_memory(read_there, tmp_path):
-    path, ended, calls = tmp_path / "g.txt", [], []
+def test_reading_that_is_cut_short_holds_no_memory(read_there, tmp_path, monkeypatch):
+    path, calls, running, left = tmp_path / "g.txt", [], [], []
     path.write_text("\n".join(text_of(LINES["csv"], read_there.lines, 4)))
 
     @contextmanager
     def cut(nbytes):
         def send(*given):
-            calls.append(given)
-            if len(calls) == 8:
-                raise KeyboardInterrupt
-            return there(*given)
+            running.append(given)
+            time.sleep(0.01)
+            try:
+                return there(*given)
+            finally:
+                running.remove(given)
 
         with read_there.site.copies.sending(nbytes) as there:
-            yield send
+            try:
+                yield send
+            finally:
+                left.append(len(running))
 
-    def end(reads):
-        read_there.site.copies.end(reads)
-        ended.extend(each.done() for each in reads)
+    def interrupted(*given, **how):
+        calls.append(given[1].size)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return parsed(*given, **how)
 
-    copies = SimpleNamespace(**vars(read_there.site.copies) | {"sending": cut, "end": end})
+    parsed = Builder.parsed
+    monkeypatch.setattr(Builder, "parsed", interrupted)
+    copies = SimpleNamespace(**vars(read_there.site.copies) | {"sending": cut})
     before = DeviceArray.live
     with pytest.raises(KeyboardInterrupt):
         read_there(path, replace(read_there.site, copies=copies))
-    assert ended
+    assert left == [0]
     assert DeviceArray.live == before
 
 

@@ -75,10 +75,10 @@ extern "C" void look_at_rows_as(int blocks, int, i64 n, const void* offsets, i64
   fibres::launch(blocks, [=] { look_at_rows(n, offsets, offsets_type, indices, indices_type, entries, values, bytes, key, counts); });
 }
 
-extern "C" void count_lines_as(int blocks, int, i64 count, const u8* text, u32* lines) {
-  fibres::launch(blocks, [=] { count_lines(count, text, lines); });
+extern "C" void count_lines_as(int blocks, int, i64 count, const u8* text, u64 begins, u32* lines) {
+  fibres::launch(blocks, [=] { count_lines(count, text, begins, lines); });
 }
 
-extern "C" void parse_lines_as(int blocks, int, i64 count, const u8* text, i64 last, u64 end, const i64* firsts, u64 separator, u64 shape, i64 least, i64 most, i64 type, void* u, void* v, double* w, BuildCounts* counts) {
-  fibres::launch(blocks, [=] { parse_lines(count, text, last, end, firsts, separator, shape, least, most, type, u, v, w, counts); });
+extern "C" void parse_lines_as(int blocks, int, i64 count, const u8* text, u64 begins, i64 last, u64 end, const i64* firsts, u64 separator, u64 shape, i64 least, i64 most, i64 type, void* u, void* v, double* w, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { parse_lines(count, text, begins, last, end, firsts, separator, shape, least, most, type, u, v, w, counts); });
 }

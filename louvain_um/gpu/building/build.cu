@@ -362,21 +362,23 @@ __global__ void look_at_rows(i64 n, const void* offsets, i64 offsets_type, const
   add_to(&counts->difference, difference);
 }
 
-// Returns which of 16 bytes of text end lines, as bits; of `count` bytes in all.
-__device__ __forceinline__ u32 newlines_of(const u8* text, i64 place, i64 count) {
-  u32 found = 0;
+// Returns at which of 16 bytes of text lines begin, as bits; of `count` bytes in all, the first of which
+// begins a line if `begins` is not 0.
+__device__ __forceinline__ u32 beginnings(const u8* text, i64 place, i64 count, u64 begins) {
+  if (place >= count) return 0;
+  u32 found = place ? text[place - 1] == '\n' : begins != 0;
   for (int half = 0; half < 2; ++half) {
     const u64 word = place + 8 * half < count ? *(const u64*)(text + place + 8 * half) : 0;
-    for (int i = 0; i < 8; ++i) found |= u32((word >> 8 * i & 255) == '\n') << (8 * half + i);
+    for (int i = 0; i < 8; ++i) found |= u32((word >> 8 * i & 255) == '\n') << (8 * half + i + 1);
   }
-  return place + 16 <= count ? found : found & ((1u << max(count - place, (i64)0)) - 1);
+  return found & ((1u << min(count - place, (i64)16)) - 1);
 }
 
-// Counts the lines that begin in each tile of text: those behind newlines among the first `count` bytes.
-__global__ void count_lines(i64 count, const u8* text, u32* lines) {
+// Counts the lines that begin in each tile of the first `count` bytes of text.
+__global__ void count_lines(i64 count, const u8* text, u64 begins, u32* lines) {
   for (i64 tile = blockIdx.x; tile * (16 * THREADS) < count; tile += gridDim.x) {
     const i64 place = (tile * THREADS + threadIdx.x) * 16;
-    const u32 sum = block_sum<u32>(__popc(newlines_of(text, place, count)));
+    const u32 sum = block_sum<u32>(__popc(beginnings(text, place, count, begins)));
     if (threadIdx.x == 0) lines[tile] = sum;
   }
 }
@@ -440,19 +442,19 @@ __device__ double exact_weight(Reading& at, u64& points) {
   return __ddiv_rn((double)mantissa, POWERS_OF_TEN[places]);
 }
 
-// Parses the lines that begin behind newlines among the first `count` bytes of text, as scan_numbers of
+// Parses the lines that begin in the first `count` bytes of text as scan_numbers of
 // formats/edge_list/scan.py does, and counts those that only the host can parse. `end` follows the last
 // byte; firsts[t] is the number of the first line of tile t.
-__global__ void parse_lines(i64 count, const u8* text, i64 last, u64 end, const i64* firsts,
-                            u64 separator, u64 shape, i64 least, i64 most, i64 type, void* u, void* v,
-                            double* w, BuildCounts* counts) {
+__global__ void parse_lines(i64 count, const u8* text, u64 begins, i64 last, u64 end,
+                            const i64* firsts, u64 separator, u64 shape, i64 least, i64 most, i64 type,
+                            void* u, void* v, double* w, BuildCounts* counts) {
   u64 bad = 0, points = 0;
   for (i64 tile = blockIdx.x; tile * (16 * THREADS) < count; tile += gridDim.x) {
     const i64 place = (tile * THREADS + threadIdx.x) * 16;
-    u32 left = newlines_of(text, place, count), all;
+    u32 left = beginnings(text, place, count, begins), all;
     i64 line = firsts[tile] + block_scan<u32>(__popc(left), all);
     for (; left; left &= left - 1, ++line) {
-      Reading at{text, place + __ffs(left), last, (u32)end, separator};
+      Reading at{text, place + __ffs(left) - 1, last, (u32)end, separator};
       while (at.blank()) ++at.place;
       const i64 a = at.id(), before = at.place;
       at.skip_pad();

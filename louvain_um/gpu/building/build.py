@@ -118,13 +118,15 @@ class Integers:
 
 
 class Text(NamedTuple):
-    """Text on the device: lines begin behind newlines among its first `size` bytes.
+    """Text on the device, of which the lines are wanted that begin in the first `size` bytes.
 
-    `known` bytes are there; the end of a `closed` text ends its last line.
+    `begins` says whether one begins at the first byte. `known` bytes are there in all; the end of a
+    `closed` text ends its last line.
     """
 
     bytes: Any
     size: int
+    begins: bool
     known: int
     closed: bool
 
@@ -506,7 +508,8 @@ class Builder:
         """
         xp, counts = self.xp, self._counts()
         lines = xp.empty(-(-text.size // TILE), np.uint32)
-        self._launch("count_lines", text.size, text.bytes, lines)
+        begins = np.uint64(text.begins)
+        self._launch("count_lines", text.size, text.bytes, begins, lines)
         firsts = self.offsets_of(lines)
         count = int(firsts[-1])
         if not has_room(count):
@@ -516,9 +519,9 @@ class Builder:
         u, v = xp.empty(count, kind), xp.empty(count, kind)
         w = xp.empty(count, np.float64) if how.shape >= WEIGHT else None
         self._launch(
-            "parse_lines", text.size, text.bytes, np.int64(text.known), np.uint64(10 * text.closed),
-            firsts, np.uint64(how.separator), np.uint64(how.shape), np.int64(how.min_id),
-            np.int64(most), column_type(u), u, v, w, counts,
+            "parse_lines", text.size, text.bytes, begins, np.int64(text.known),
+            np.uint64(10 * text.closed), firsts, np.uint64(how.separator), np.uint64(how.shape),
+            np.int64(how.min_id), np.int64(most), column_type(u), u, v, w, counts,
         )  # fmt: skip
         found = self._read(counts)
         return None if found["bad"] else (Ends(u, v, w), bool(found["points"]))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LEAST_EDGES: Final = 1 << 20
 """Fewer edges are left to the host, which sorts them in tens of milliseconds."""
 
-LEAST_BYTES: Final = 1 << 25
+LEAST_BYTES: Final = 1 << 23
 """Shorter text is left to the host, which parses it while a device would begin."""
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.formats.edge_list.edges import EdgeList, ParsedBlock, scanned
 from louvain_um.formats.edge_list.scan import WEIGHT, LineFormat
 from louvain_um.formats.graph_file import LINE_BYTES, PIECE_BYTES, GraphFile, Part
@@ -42,7 +42,7 @@ MOST_UNUSUAL: Final = 4
 """Chunks with unusual lines, after which the rest of a file is left to the host."""
 
 Blocks = Iterator[ParsedBlock]
-Read = Future[int]
+Read = parallel.Task[int]
 Filling = tuple[list[Part], Any, list[Read]]
 """Parts of a chunk, the array for it, and what reads each of them."""
 
@@ -180,12 +180,12 @@ class TextThere:
             try:
                 builder = Builder(site.device)
                 free = [builder.xp.empty(_chunk_bytes(), np.uint8) for _ in range(CHUNKS)]
-                send = stack.enter_context(site.copies.sending(1 + PIECE_BYTES + LINE_BYTES))
+                send = stack.enter_context(site.copies.sending(PIECE_BYTES + LINE_BYTES))
             except MemoryError:
                 send = None
             if send is None:
                 return [], parts
-            stack.callback(_end, site, filling)
+            stack.callback(_end, filling)
             while True:
                 while free and (chunk := [*islice(parts, PARTS)]):
                     text = free.pop()
@@ -194,8 +194,8 @@ class TextThere:
                     _begin(file, chunk, site.device.address(text), send, begun)
                 if not filling:
                     return [], []
-                chunk, text, begun = filling[0]
-                block = self._parsed(site, builder, chunk, text, begun, line_format, wide=wide)
+                chunk, text, _ = filling[0]
+                block = self._parsed(site, builder, file, filling[0], line_format, wide=wide)
                 filling.popleft()
                 free.append(text)
                 if block is not None:
@@ -212,25 +212,27 @@ class TextThere:
         self,
         site: Site,
         builder: Builder,
-        chunk: list[Part],
-        text: Any,
-        begun: list[Read],
+        file: GraphFile,
+        filling: Filling,
         line_format: LineFormat,
         *,
         wide: bool,
     ) -> ParsedBlock | None:
         """Return the edges of the lines that begin in a chunk; None if the host must parse them."""
+        chunk, text, begun = filling
         size, known = chunk[-1].end - chunk[0].begin, 0
+        before = np.zeros(1, np.uint8)
         try:
+            file.read_into(before, chunk[0].begin - 1)
             while begun:
                 known += begun[0].result()
                 del begun[0]
         except OSError:  # which the host reports
-            site.copies.end(begun)
+            _end([filling])
             return None
-        if known <= size:  # the file has become shorter
+        if known < size:  # the file has become shorter
             return None
-        closed = known < 1 + size + LINE_BYTES
+        there = Text(text, size, int(before[0]) == ord("\n"), known, known < size + LINE_BYTES)
         weighted = line_format.shape >= WEIGHT
         each = _edge_bytes(wide=wide, weighted=weighted)
 
@@ -239,9 +241,7 @@ class TextThere:
             return held + CHUNKS * _chunk_bytes() <= self.room
 
         try:
-            found = builder.parsed(
-                Text(text, size, known, closed), line_format, has_room, wide=wide
-            )
+            found = builder.parsed(there, line_format, has_room, wide=wide)
         except MemoryError:
             return None
         if found is None:
@@ -262,27 +262,28 @@ def _here(file: GraphFile, line_format: LineFormat, parts: Iterable[Part]) -> Bl
 def _begin(
     file: GraphFile, chunk: list[Part], address: int, send: Callable[..., int], begun: list[Read]
 ) -> None:
-    """Begin to read the parts of a chunk, the byte before and some bytes of the next."""
-    base = chunk[0].begin - 1
+    """Begin to read the parts of a chunk, and some bytes of the next, where a line may end."""
+    base = chunk[0].begin  # copies to and from odd addresses would take longer
 
     def read(place: tuple[int, int]) -> int:
         begin, end = place
         return send(address + begin - base, end - begin, partial(file.read_into, begin=begin))
 
     for part in chunk:
-        begin = base if part is chunk[0] else part.begin
         end = part.end + LINE_BYTES if part is chunk[-1] else part.end
-        begun.append(parallel.aside(read, (begin, end)))
+        begun.append(parallel.aside(read, (part.begin, end)))
 
 
-def _end(site: Site, filling: Iterable[Filling]) -> None:
+def _end(filling: Iterable[Filling]) -> None:
     """Wait until nothing is read any more, and keep no error, which would keep its callers."""
-    reads = [each for *_, begun in filling for each in begun]
-    for each in reads:
-        each.cancel()
-    site.copies.end(reads)
-    for *_, begun in filling:
-        begun.clear()
+    with uninterrupted():
+        for *_, begun in filling:
+            for each in begun:
+                each.cancel()
+            while begun:
+                with suppress(BaseException):
+                    begun[-1].result()
+                begun.pop()
 
 
 def _one(site: Site, column: list[Any]) -> Any:
@@ -301,5 +302,5 @@ def _edge_bytes(*, wide: bool, weighted: bool) -> int:
 
 
 def _chunk_bytes() -> int:
-    """Return the bytes that a chunk may have on the device, with those before and behind it."""
-    return PARTS * PIECE_BYTES + 2 * LINE_BYTES
+    """Return the bytes that a chunk may have on the device, with those behind it."""
+    return PARTS * PIECE_BYTES + LINE_BYTES
