@@ -129,7 +129,8 @@ class Options:
         in igraph and leidenalg; -1 for as many as improve the result by more than `threshold`. By
         default the number follows from `threshold`, as said there.
     best_of : int
-        Number of runs, with seeds `seed`, `seed` + 1 …; the best result is kept.
+        Number of runs, with seeds `seed`, `seed` + 1 …; the best result is kept. They follow each
+        other, on a GPU on one copy of the graph.
     objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
         What is maximised: Newman's modularity; the constant Potts model, whose γ is a density;
         or modularity of directed (Leicht and Newman), two-mode (Barber) or signed graphs (Gómez,
