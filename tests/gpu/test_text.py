@@ -85,6 +85,7 @@ def read_there(request, monkeypatch):
     """
     monkeypatch.setattr(text, "FIRST_BYTES", 40)
     monkeypatch.setattr(text, "PARTS", 3)
+    monkeypatch.setattr(text, "READERS", 2)
     if request.param == "emulated":
         monkeypatch.setattr(text, "PIECE_BYTES", 200)
         monkeypatch.setattr(text, "LINE_BYTES", 48)
