@@ -329,7 +329,7 @@ def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], 
 
 
 def checked_ids(ids: NDArray[Any], what: str, *, owned: bool = False) -> NDArray[Any]:
-    """Return whole numbers that may be changed, in 32 bits if they fit: a copy unless `owned`."""
+    """Return whole numbers, in 32 bits if they fit, which may be changed: a copy unless `owned`."""
     found = narrowed(ids)
     if found.least < 0:
         first = int(np.argmax(ids < 0))
@@ -341,7 +341,7 @@ def checked_ids(ids: NDArray[Any], what: str, *, owned: bool = False) -> NDArray
         raise GraphError(
             f"id {found.largest} exceeds 2^63 - 1; pass smaller ids, or names as strings"
         )
-    return ids.astype(np.int64)
+    return ids.astype(np.int64, copy=False)
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:

@@ -110,9 +110,11 @@ def _small(ids: NDArray[Any]) -> NDArray[np.uint32]:
 
 
 def _shift(ids: NDArray[Any], base: int) -> NDArray[np.uint32]:
-    if base:
-        ids -= ids.dtype.type(base)
-    return _small(ids)
+    if not base:
+        return _small(ids)
+    out, kind = _output(ids), ids.dtype
+    np.subtract(ids, kind.type(base), out, dtype=kind, casting="unsafe")
+    return out
 
 
 def _output(ids: NDArray[Any]) -> NDArray[np.uint32]:

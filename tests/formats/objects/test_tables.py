@@ -192,3 +192,18 @@ def test_a_number_of_each_vertex_is_reported(table, uncertain):
         warnings.simplefilter("always")
         as_graph(pd.DataFrame(table))
     assert any("is read as a vertex" in str(each.message) for each in caught) is uncertain
+
+
+@pytest.mark.parametrize("kind", ["u4", "i8", "u8"])
+@pytest.mark.parametrize("first", [0, 7, 2**31, 2**40])
+@pytest.mark.parametrize("step", [1, 3, 2**20])
+def test_columns_of_ids_stay_as_they_are(kind, first, step):
+    ids = first + step * np.random.default_rng(1).integers(0, 50, (200, 2))
+    if ids.max() >= 2**32 and kind == "u4":
+        return
+    table = pd.DataFrame(ids.astype(kind), columns=["source", "target"])
+    graph = as_graph(table)
+    assert np.array_equal(table.to_numpy(), ids)
+    names = np.arange(graph.n_vertices) if graph.names is None else graph.names
+    assert np.array_equal(names, np.unique(ids))
+    assert graph.n_arcs == len({(min(e), max(e)) for e in ids.tolist() if e[0] != e[1]}) * 2
