@@ -25,8 +25,8 @@ LEGEND = (
 )
 
 
-RANK_PARTS = ("own", "apply", "exchange", "latency")
-DEVICE_PARTS = ("own", "repeated", "alone")
+RANK_PARTS = ("local", "apply", "exchange", "latency")
+DEVICE_PARTS = ("local", "repeated", "alone")
 
 
 def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:

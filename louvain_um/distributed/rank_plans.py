@@ -146,7 +146,7 @@ def plan_ranks(
         inbox_bytes=16 * partial,
         received_bytes=received,
         seconds={
-            "own": course.visits * arcs / (ranks * threads * course.arc_rate),
+            "local": course.visits * arcs / (ranks * threads * course.arc_rate),
             "apply": moves * MOVE_SECONDS / threads,
             "exchange": received / link,
             "latency": collectives * latency if ranks > 1 else 0.0,
@@ -252,7 +252,7 @@ def plan_devices(
         row_bytes=(8 if weighted else 4) * local,
         state_bytes=arena_bytes(vertices, arcs, local, width),
         seconds={
-            "own": shared * (1 - REPEATED) / devices,
+            "local": shared * (1 - REPEATED) / devices,
             "repeated": shared * REPEATED,
             "alone": whole * ALONE[kind],
         },

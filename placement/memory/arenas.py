@@ -106,7 +106,7 @@ class Arenas:
             min(arena.resident_bytes, self.out_of_core.get(arena.spec.name, arena.resident_bytes))
             for arena in self
         )
-        separate = sum(arena.resident_bytes for arena in self._own())
+        separate = sum(arena.resident_bytes for arena in self._alone())
         return laid_out + separate + (self.mover.resident_bytes if self.mover else 0)
 
     def allocate(self, wanted: Wanted) -> Allocation:
@@ -162,7 +162,7 @@ class Arenas:
         """Free everything; every arena is tried, then the first failure is raised."""
         mover, self.mover = self.mover, None
         arenas: list[Arena | Span | Mover] = [
-            *self._own(),
+            *self._alone(),
             *(arena for arena in self if not isinstance(arena, Span)),
             *([mover] if mover else []),
         ]
@@ -185,9 +185,9 @@ class Arenas:
         if failures:
             raise failures[0]
 
-    def _own(self) -> list[Arena | Span]:
+    def _alone(self) -> list[Arena | Span]:
         """Return the arenas of single arrays."""
-        return [held.arena for held in self.allocations.values() if held.own]
+        return [held.arena for held in self.allocations.values() if held.alone]
 
     @property
     def _coarse(self) -> bool:
@@ -230,7 +230,7 @@ class Arenas:
             self.overflowed[name] = "pinned" if self.peer is None else "peer"
         address = span.take(nbytes)
         assert address is not None
-        return Allocation(span, address, nbytes, own=True)
+        return Allocation(span, address, nbytes, alone=True)
 
     def _overflow(self, wanted: Wanted, arena: Arena | Span | None) -> Allocation:
         """Allocate memory of its own for an array that does not fit into its arena."""
@@ -245,10 +245,10 @@ class Arenas:
             total = sum(held.values())
             sizes = {**held, name: nbytes}.items()
             raise MemoryBudgetError(total + nbytes, total + max(room, 0), sizes, REMEDY)
-        own, kind = found
+        span, kind = found
         if arena is not None:
             self.overflowed[name] = kind
-        return Allocation(own, own.whole(), nbytes, own=True)
+        return Allocation(span, span.whole(), nbytes, alone=True)
 
 
 def arena_for(

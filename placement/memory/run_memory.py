@@ -104,13 +104,13 @@ class RunMemory:
         for name in names:
             self.live.pop(name, None)
             allocation = self.allocations.get(name)
-            if allocation and allocation.own:
+            if allocation and allocation.alone:
                 with cuda_calls.current(self.device):
                     allocation.arena.close()
             # The ledger may have arrays that were not allocated here.
             self.allocations.pop(name, None)
             self.ledger.remove(name)
-            if allocation and not allocation.own:
+            if allocation and not allocation.alone:
                 allocation.arena.give(allocation.address)
 
     def discard(self, *names: str) -> None:
@@ -132,7 +132,7 @@ class RunMemory:
         """Return an array with more elements at the same address; None if it cannot grow there."""
         old, allocation = self.live[name], self.allocations[name]
         nbytes, span = shape * old.itemsize, allocation.arena
-        if self.mover and allocation.own and isinstance(span, Span) and nbytes <= span.reserved:
+        if self.mover and allocation.alone and isinstance(span, Span) and nbytes <= span.reserved:
             self.mover.growth.extend(span, nbytes, final * old.itemsize)
             span.in_use = span.peak = nbytes
             self.allocations[name] = allocation._replace(nbytes=nbytes)

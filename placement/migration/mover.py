@@ -398,7 +398,7 @@ class RowGrowth:
     def spans(self, names: Iterable[str]) -> list[Span]:
         """Return those of some live arrays that have pages of their own."""
         held = [self.allocations[name] for name in names]
-        return [each.arena for each in held if each.own and isinstance(each.arena, Span)]
+        return [each.arena for each in held if each.alone and isinstance(each.arena, Span)]
 
     def _rows(self, final: Mapping[str, int]) -> Rows:
         return [(span, final[span.spec.name]) for span in self.spans(final)]

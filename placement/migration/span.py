@@ -277,7 +277,7 @@ class Allocation(NamedTuple):
     arena: Arena | Span
     address: int
     nbytes: int
-    own: bool = False
+    alone: bool = False
 
 
 def sides(here: int, there: int) -> list[PageSide]:

@@ -234,8 +234,8 @@ def backend_of(device: str | int, peer_memory: str | None = None) -> Backend:
     if name is not None:
         try:
             runtime = cuda_calls.cupy_runtime()
-            own = int(number) if number else int(runtime.getDevice())
-            return DeviceBackend(own, peer_for(peer_memory, own))
+            current = int(number) if number else int(runtime.getDevice())
+            return DeviceBackend(current, peer_for(peer_memory, current))
         except ImportError:
             pass  # the GPU cannot be used
     if device == "auto":

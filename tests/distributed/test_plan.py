@@ -29,9 +29,9 @@ def test_bytes_are_predicted_within_a_fifth(ranks):
     options = Options(device="cpu", threads=1)
     blocks = blocks_of(graph, ranks)
 
-    def task(own):
-        found = detect_on_rank(own, blocks[own.rank], options, collapse_arcs=1 << 16)
-        return own.traffic.received, sum(found.memory.values())
+    def task(local):
+        found = detect_on_rank(local, blocks[local.rank], options, collapse_arcs=1 << 16)
+        return local.traffic.received, sum(found.memory.values())
 
     plan = plan_ranks(graph.n_vertices, graph.n_arcs, ranks=ranks)
     received, held = run_threads(task, ranks)[0]
@@ -43,7 +43,7 @@ def test_more_ranks_take_less_memory_and_more_messages():
     few, many = (plan_ranks(10**8, 4 * 10**9, ranks=ranks) for ranks in (2, 16))
     assert many.nbytes < few.nbytes
     assert many.received_bytes > few.received_bytes
-    assert many.seconds["own"] < few.seconds["own"]
+    assert many.seconds["local"] < few.seconds["local"]
     assert many.seconds["apply"] == few.seconds["apply"]
 
 

@@ -58,11 +58,11 @@ def assert_same(one, other):
 def test_rows_are_those_of_from_edges(edges, ranks, duplicates):
     n, u, v, w = edges
 
-    def task(own):
-        part = np.array_split(np.arange(len(u)), ranks)[own.rank]
+    def task(local):
+        part = np.array_split(np.arange(len(u)), ranks)[local.rank]
         weights = None if w is None else w[part]
         listed = [(np.asarray(u)[part], np.asarray(v)[part], weights)] if len(part) else []
-        return rows_of_edges(own, listed, n_vertices=n, duplicates=duplicates)
+        return rows_of_edges(local, listed, n_vertices=n, duplicates=duplicates)
 
     blocks = run_threads(task, ranks)
     if w is not None and len(u) == 0:
@@ -101,9 +101,11 @@ def test_files_are_read_in_parts(tmp_path, edges, kind, ranks):
     graph = lu.read_partitioned(folder / f"*.{kind}")
     assert len(graph.pieces) == (16 if kind == "parquet" else 4)
 
-    def task(own):
-        block = graph.rows(own)
-        return block, detect_on_rank(own, block, Options(device="cpu", threads=1), collapse_arcs=0)
+    def task(local):
+        block = graph.rows(local)
+        return block, detect_on_rank(
+            local, block, Options(device="cpu", threads=1), collapse_arcs=0
+        )
 
     found = run_threads(task, ranks)
     assert_same(joined([block for block, _ in found]), one)
@@ -217,9 +219,9 @@ def test_more_ranks_than_vertices():
     graph = graph_named("lfr")
     assert graph.n_vertices > 0
 
-    def task(own):
-        listed = [(np.array([5]), np.array([9]), None)] if own.rank == 2 else []
-        return rows_of_edges(own, listed, n_vertices=None, duplicates=None)
+    def task(local):
+        listed = [(np.array([5]), np.array([9]), None)] if local.rank == 2 else []
+        return rows_of_edges(local, listed, n_vertices=None, duplicates=None)
 
     blocks = run_threads(task, 4)
     assert joined(blocks).n_vertices == 2

@@ -100,11 +100,11 @@ def test_every_rank_writes_its_own_vertices(tmp_path, method, ranks, monkeypatch
     options = Options(method=method, device="cpu")
     graph = graph_named("lfr")
     found = detect_in_threads(graph, options, ranks=ranks, labels=str(tmp_path / "out"))
-    own = PartitionedLabels.of(found)
+    local = PartitionedLabels.of(found)
     one = one_process("lfr", method)
-    assert read_all(own.files) == (list(range(graph.n_vertices)), one.labels.tolist())
-    assert len(own.files) >= max(ranks, graph.n_vertices // 300)
-    assert (own.n_communities, own.modularity) == (one.n_communities, one.modularity)
+    assert read_all(local.files) == (list(range(graph.n_vertices)), one.labels.tolist())
+    assert len(local.files) >= max(ranks, graph.n_vertices // 300)
+    assert (local.n_communities, local.modularity) == (one.n_communities, one.modularity)
     assert pq.read_table(tmp_path / "out")["community"].to_pylist() == one.labels.tolist()
     with pytest.raises(LouvainUmError, match="pass --force"):
         detect_in_threads(graph, options, ranks=2, labels=str(tmp_path / "out"))
@@ -295,8 +295,8 @@ def test_ranks_read_remote_files(tmp_path, scheme):
     source = lu.read_partitioned(f"{folder}/*.csv")
     options = Options(device="cpu", threads=1)
 
-    def task(own):
-        return detect_on_rank(own, source.rows(own), options)
+    def task(local):
+        return detect_on_rank(local, source.rows(local), options)
 
     one = lu.louvain(lu.as_graph((u, v)), device="cpu")
     found = run_threads(task, 2)[0]
@@ -314,8 +314,8 @@ def test_vertices_keep_their_names(tmp_path, names):
     assert [str(name) for name in labels.vertices] == [str(name) for name in names]
     assert labels.communities.tolist() == found.labels.tolist()
 
-    def rows(own):
-        return deal(own, None if own.rank else graph)
+    def rows(local):
+        return deal(local, None if local.rank else graph)
 
     blocks = run_threads(rows, 2)
     assert [str(name) for block in blocks for name in block.local_names] == [

@@ -126,10 +126,10 @@ def detect_in_threads(
     blocks = blocks_of(graph, ranks)
     options = replace(options, threads=options.threads or 1)
 
-    def task(own: ThreadCommunicator) -> Communities:
-        rank = own.rank
+    def task(local: ThreadCommunicator) -> Communities:
+        rank = local.rank
         watcher = ignore if rank else observer
-        return detect_on_rank(own, blocks[rank], options, watcher, **values)
+        return detect_on_rank(local, blocks[rank], options, watcher, **values)
 
     results = run_threads(task, ranks, patience=patience, communicator=communicator)
     return replace(results[0], graph=graph)

@@ -52,9 +52,9 @@ class Following:
     def quality(self, names):
         return oracle.value_of(self.net, names, self.aim) if self.aim.total else 0.0
 
-    def lead_of(self, other, own):
+    def lead_of(self, other, current):
         quality = self.quality(other)
-        return (quality - self.quality(own)) / abs(quality) if quality else 0.0
+        return (quality - self.quality(current)) / abs(quality) if quality else 0.0
 
     def update(self, graph):
         """Follow to the next graph; return communities named after their smallest members."""
@@ -124,8 +124,8 @@ class Following:
         """Separate the parts with ends of removed edges, or all where a search cannot tell."""
         arcs, fell, fallen = self.net.neighbours, set[int](), set[int]()
         for end in {end for edge in removed if names[edge[0]] in loose for end in edge}:
-            own = names[end]
-            members = [v for v, name in enumerate(names) if name == own]
+            current = names[end]
+            members = [v for v, name in enumerate(names) if name == current]
             anchor = max(members, key=lambda v: (len(arcs[v]), -v))
             part, read, state = [end], 0, "held" if end == anchor else "part"
             for v in part:
@@ -137,12 +137,12 @@ class Following:
                         break
                     chunk = row[low : low + rules.MOST_PART]
                     read += len(chunk)
-                    inside = [w for w in chunk if names[w] == own]
+                    inside = [w for w in chunk if names[w] == current]
                     if any(w == anchor or anchor in arcs[w] for w in inside):
                         state = "held"
                     part += [w for w in inside if w not in part]
             if state == "cut" or (state == "part" and len(part) > rules.MOST_PART):
-                fallen.add(own)
+                fallen.add(current)
             elif state == "part":
                 fell.update(part)
         whole = self.split(names, fallen)

@@ -179,7 +179,7 @@ def emulated_calls(monkeypatch, emulated):
         monkeypatch.setattr(running, "pick", lambda name: NoDevice())
         for module in (cuda, generate):
             monkeypatch.setattr(module, "CudaDevice", lambda: HostDevice(emulated, BLOCKS))
-        monkeypatch.setattr(generate, "own_memory", lambda limit: nullcontext())
+        monkeypatch.setattr(generate, "separate_memory", lambda limit: nullcontext())
         monkeypatch.setattr(copies, "sent", lambda values: np.array(values).view(HostArray))
         monkeypatch.setattr(copies, "fetched", np.array)
         yield

@@ -373,14 +373,14 @@ def parts_found(emulated, u, v, names, gone):
     """Return the steps on a device after edges are gone, checked against host and reference."""
     graph = lu.DynamicGraph(lu.Graph.from_edges(u, v))
     follower = there(graph, emulated, 2)._follower
-    own = follower.steps
-    own.begin(None, None, BatchReport())
-    own.members = own.name_labels(names.copy())
+    current = follower.steps
+    current.begin(None, None, BatchReport())
+    current.members = current.name_labels(names.copy())
     delete = tuple(np.array(end) for end in zip(*gone, strict=True))
     change = graph.apply(delete=delete)
-    own.begin(follower.graph.apply(delete=delete), own.members, BatchReport())
-    own.split_loosened()
-    own.read()
+    current.begin(follower.graph.apply(delete=delete), current.members, BatchReport())
+    current.split_loosened()
+    current.read()
 
     part = steps.partition_of(graph.view(), names)
     whole, fell = steps.split_loosened(graph.view(), part, change, BatchReport())
@@ -390,11 +390,11 @@ def parts_found(emulated, u, v, names, gone):
     expected, off = slow.split_loosened(names.tolist(), loose, removed)
     assert whole.names.tolist() == expected
     assert np.flatnonzero(fell).tolist() == sorted(off)
-    assert own.arrays["whole"].tolist() == expected
-    assert own.counts["split"] == len(off)
+    assert current.arrays["whole"].tolist() == expected
+    assert current.counts["split"] == len(off)
     sizes = np.bincount(expected, minlength=len(names))
-    assert own.arrays["move_sizes"].tolist() == sizes.tolist()
-    return own
+    assert current.arrays["move_sizes"].tolist() == sizes.tolist()
+    return current
 
 
 @pytest.mark.parametrize("shift", [0, 1])
@@ -405,8 +405,8 @@ def test_parts_that_fall_off_are_found_as_on_the_host(emulated, gone, shift):
     names = np.full(n + 1, shift, np.uint32)
     names[:shift] = np.arange(shift)
     lost = [(holding[k][0] + shift, holding[k][1] + shift) for k in gone]
-    own = parts_found(emulated, np.array(u) + shift, np.array(v) + shift, names, lost)
-    assert own.counts["flagged"] == (3 in gone)  # 33 members: too many to search for
+    current = parts_found(emulated, np.array(u) + shift, np.array(v) + shift, names, lost)
+    assert current.counts["flagged"] == (3 in gone)  # 33 members: too many to search for
 
 
 @pytest.mark.parametrize("arcs", [31, 32])
@@ -417,8 +417,8 @@ def test_a_part_is_searched_from_each_of_its_ends(emulated, arcs):
     v = np.concatenate([[1, 2, 2], first, second, hub])
     names = np.arange(1043, dtype=np.uint32)
     names[:3] = 0
-    own = parts_found(emulated, u, v, names, [(0, 2), (1, 2)])
-    assert own.counts["flagged"] == (arcs == 32)
+    current = parts_found(emulated, u, v, names, [(0, 2), (1, 2)])
+    assert current.counts["flagged"] == (arcs == 32)
 
 
 def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):

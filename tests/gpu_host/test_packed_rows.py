@@ -34,12 +34,12 @@ def heads_of(packed):
         widths = np.full(len(lines), packed.heads[0])
         np.testing.assert_array_equal(np.diff(lines), widths[1:])
         return np.zeros(len(lines) - 1, int), widths, lines
-    own = packed.heads[HEADER:].view(np.uint64)
+    host = packed.heads[HEADER:].view(np.uint64)
     last = np.uint64(34)
     return (
-        (own & np.uint64(0xFFFFFFFF))[:-1],
-        (own >> np.uint64(32) & np.uint64(3)) + 1,
-        own >> last,
+        (host & np.uint64(0xFFFFFFFF))[:-1],
+        (host >> np.uint64(32) & np.uint64(3)) + 1,
+        host >> last,
     )
 
 
@@ -78,9 +78,9 @@ def test_every_row_is_where_its_entry_says(monkeypatch, threads, most):
     assert packed.targets.nbytes == round(packer.target_bytes(sort=True) * len(targets))
     values = unpacked(packed, len(targets))
     for v in range(n):
-        own = slice(ends[v] - lengths[v], ends[v])
-        np.testing.assert_array_equal(row(packed, values, v), targets[own])
-        np.testing.assert_array_equal(row(packed, packed.weights, v), weights[own])
+        host = slice(ends[v] - lengths[v], ends[v])
+        np.testing.assert_array_equal(row(packed, values, v), targets[host])
+        np.testing.assert_array_equal(row(packed, packed.weights, v), weights[host])
     # Rows follow each other without a gap, those whose lengths have fewer bits first.
     begins = packed.offsets[:-1] & ((1 << START_BITS) - 1)
     order = np.lexsort((np.arange(n), begins))

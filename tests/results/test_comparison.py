@@ -150,11 +150,11 @@ def test_forms_agree_with_networkx(graph):
     parts = nx.community.greedy_modularity_communities(graph)
     expected = pytest.approx(nx.community.modularity(graph, parts), abs=1e-12)
     by_vertex = {vertex: c for c, part in enumerate(parts) for vertex in part}
-    own = lu.as_graph(graph)
-    names = range(own.n_vertices) if own.names is None else own.names.tolist()
+    here = lu.as_graph(graph)
+    names = range(here.n_vertices) if here.names is None else here.names.tolist()
     in_order = [by_vertex[vertex] for vertex in names]
-    assert lu.modularity(own, in_order) == expected
-    assert lu.modularity(own, np.array(in_order)) == expected
+    assert lu.modularity(here, in_order) == expected
+    assert lu.modularity(here, np.array(in_order)) == expected
     if list(graph) == list(names):
         assert lu.modularity(graph, in_order) == expected
     else:
@@ -171,14 +171,14 @@ def test_forms_agree_with_networkx(graph):
         {vertex: f"c{c}" for vertex, c in by_vertex.items()},
     ):
         assert lu.modularity(graph, each) == expected
-        assert lu.modularity(own, each) == expected
-        result = lu.Communities.of(own, each)
+        assert lu.modularity(here, each) == expected
+        result = lu.Communities.of(here, each)
         assert result.modularity == expected
         assert compare(result, by_vertex).identical
         assert result.compare(parts).identical
     assert lu.modularity(graph, result) == expected
     assert lu.modularity(graph, result.communities()) == expected
-    assert quality(own, by_vertex).modularity == expected
+    assert quality(here, by_vertex).modularity == expected
 
 
 def test_a_result_of_a_shuffled_graph_is_matched_by_name():

@@ -70,10 +70,11 @@ class CoarseRows:
 
     def shapes(self, arcs: int) -> tuple[RowArray, RowArray]:
         """Return the arrays of targets and of weights for so many arcs."""
-        (targets, weights), (own, others) = self.names, self.elements(arcs)
+        (targets, weights), (entries, others) = self.names, self.elements(arcs)
         spare = SPARE24 if self.targets24 else 0
         return (
-            RowArray(targets, own + spare, self.target_type), RowArray(weights, others, self.dtype),
+            RowArray(targets, entries + spare, self.target_type),
+            RowArray(weights, others, self.dtype),
         )  # fmt: skip
 
     def elements(self, arcs: int) -> tuple[int, int]:

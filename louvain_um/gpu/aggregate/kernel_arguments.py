@@ -322,10 +322,10 @@ def new_rows(
 def room_after(level: GpuLevel, limits: AggregationLimits) -> int:
     """Return how many arcs the next level's arrays hold at first."""
     if limits.region_arcs is not None:
-        own = limits.region_arcs[next_region(level) - 1]
+        counted = limits.region_arcs[next_region(level) - 1]
         # What a level leaves of both regions is not contiguous.
         left = (sum(limits.region_arcs) - level.arcs) // 8 * 7 if level.number else 0
-        return max(own, min(int(limits.coarse_share * level.arcs), left))
+        return max(counted, min(int(limits.coarse_share * level.arcs), left))
     return reserved(level.arcs, level.number, leiden=level.refined is not None, kept=limits.kept)
 
 

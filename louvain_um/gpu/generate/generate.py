@@ -53,7 +53,7 @@ def rmat(scale: int, **options: Any) -> DeviceGenerated:
     from louvain_um.generators.rmat import rmat_parameters
 
     made = rmat_parameters(scale, **options)
-    with own_memory():
+    with separate_memory():
         ids = cupy.asarray(made.ids)
 
         def draw(first: int, count: int) -> tuple[cupy.ndarray, cupy.ndarray]:
@@ -74,7 +74,7 @@ def stencil(dims: Any, **options: Any) -> DeviceGenerated:
     from louvain_um.generators.stencil import stencil_parameters
 
     made = stencil_parameters(dims, **options)
-    with own_memory():
+    with separate_memory():
         ids = cupy.asarray(made.ids)
         flags = np.uint32(made.diagonals), np.uint32(options.get("periodic", False))
         shape = tuple(np.int64(size) for size in made.shape)
@@ -96,7 +96,7 @@ def lfr(n: int, **options: Any) -> DeviceGenerated:
     from louvain_um.generators.lfr import lfr_parameters
 
     made = lfr_parameters(n, **options)
-    with own_memory():
+    with separate_memory():
         ids = cupy.asarray(made.ids)
         u, v = cupy.zeros(made.edges, np.uint32), cupy.zeros(made.edges, np.uint32)
         inside = made.edges_inside
@@ -193,7 +193,7 @@ def _launch(name: str, *args: Any) -> None:
 
 
 @contextmanager
-def own_memory(limit: int | None = None) -> Iterator[None]:
+def separate_memory(limit: int | None = None) -> Iterator[None]:
     """Take CuPy's memory from a separate pool of at most so many bytes; free unused blocks then."""
     import cupy
 
@@ -286,7 +286,7 @@ def held_bytes(graph: Graph) -> int:
 @contextmanager
 def random_graphs_there(graph: Graph, limit: int | None) -> Iterator[DeviceRandomGraphs]:
     """Make random graphs on the current device, in memory of at most so many bytes."""
-    with own_memory(limit):
+    with separate_memory(limit):
         builder, there = Builder(CudaDevice()), there_of(graph)
         if there is not None:
             yield DeviceRandomGraphs.of(there, builder)

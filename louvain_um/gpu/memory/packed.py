@@ -146,12 +146,12 @@ class Packer:
         offsets, targets = rows.offsets, rows.targets
         lines = np.zeros(len(bases) + 1, np.uint32)
         np.cumsum(widths, out=lines[1:])
-        own = lines.astype(np.int64) << LINE_BITS
-        own[:-1] |= (widths.astype(np.int64) - 1) << WIDTH_BITS | bases
+        whole_heads = lines.astype(np.int64) << LINE_BITS
+        whole_heads[:-1] |= (widths.astype(np.int64) - 1) << WIDTH_BITS | bases
         known = self.graph.n_vertices, len(targets), self.target_bytes(sort=sort)
         heads = np.zeros(heads_of(*known), np.int64)
         if len(heads) > HEADER + 1:
-            heads[HEADER:] = own
+            heads[HEADER:] = whole_heads
         else:
             heads[0] = most_bytes(self.graph.n_vertices)
         threads, short = default_threads(), None
@@ -159,7 +159,14 @@ class Packer:
             packed = targets  # as it is
         else:
             packed = np.zeros(int(lines[-1]) * LINE_BYTES // 4, np.uint32)
-            run(pack_blocks, threads, np.zeros(1, np.int64), rows, own, packed.view(np.uint8))
+            run(
+                pack_blocks,
+                threads,
+                np.zeros(1, np.int64),
+                rows,
+                whole_heads,
+                packed.view(np.uint8),
+            )
         weights = on_host(self.graph.weights)
         if weights is not None:
             short = np.empty(len(weights), np.uint16)

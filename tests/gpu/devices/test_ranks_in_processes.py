@@ -61,8 +61,8 @@ def test_nccl_does_what_a_communicator_promises(two_gpus):
 
 
 def through_nccl(ranks):
-    with on_device(ranks, "nccl"), NcclCommunicator(ranks) as own:
-        return conforms(own)
+    with on_device(ranks, "nccl"), NcclCommunicator(ranks) as local:
+        return conforms(local)
 
 
 def test_nccl_on_one_gpu_is_refused(one_gpu):
@@ -79,14 +79,14 @@ def test_a_rank_that_goes_away_ends_the_others(two_gpus):
 
 def until_alone(ranks):
     with on_device(ranks, "nccl"):
-        own = NcclCommunicator(ranks)
-        own.patience = 5
-        own.sum_exact([1])
+        local = NcclCommunicator(ranks)
+        local.patience = 5
+        local.sum_exact([1])
         if ranks.rank:
-            own.connection.abort()  # to end in order, it would wait for the other one
+            local.connection.abort()  # to end in order, it would wait for the other one
             return ""
         try:
-            own.sum_exact([1])
+            local.sum_exact([1])
         except WorkerLostError as error:
             return str(error)
         return "no error"

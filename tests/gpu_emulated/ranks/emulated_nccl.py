@@ -25,7 +25,7 @@ class EmulatedNccl(SimpleNamespace):
     """The module `cupy.cuda.nccl`, for ranks that are threads of this process."""
 
     def __init__(self, *, as_bytes=False):
-        own = threading.local()
+        mine = threading.local()
         number = bytes(range(128)) if as_bytes else tuple(range(-64, 64))
 
         class Connection:
@@ -39,13 +39,13 @@ class EmulatedNccl(SimpleNamespace):
                 made.append(self)
 
             def send(self, at, count, kind, other, stream):
-                assert own.grouped
+                assert mine.grouped
                 if unsendable:
                     raise unsendable[0]
                 sent.setdefault((self.rank, other), deque()).append(read(at, count * BYTES[kind]))
 
             def recv(self, at, count, kind, other, stream):
-                assert own.grouped
+                assert mine.grouped
                 queue, size = sent.setdefault((other, self.rank), deque()), count * BYTES[kind]
                 self.later(lambda: write(at, queue.popleft(), size) if queue else False)
 
@@ -53,8 +53,8 @@ class EmulatedNccl(SimpleNamespace):
                 self, at, to, count, kind, add, stream
             ):
                 assert (kind, add) == (4, 0)
-                turn = own.__dict__.setdefault("turn", 0)
-                own.turn += 1
+                turn = mine.__dict__.setdefault("turn", 0)
+                mine.turn += 1
                 found = sums.setdefault(turn, {})
                 found[self.rank] = np.frombuffer(read(at, 8 * count), np.int64)
 
@@ -67,7 +67,7 @@ class EmulatedNccl(SimpleNamespace):
                 self.later(finish)
 
             def later(self, step):
-                own.__dict__.setdefault("pending", deque()).append(step)
+                mine.__dict__.setdefault("pending", deque()).append(step)
 
             def check_async_error(self):
                 if failing:
@@ -87,7 +87,7 @@ class EmulatedNccl(SimpleNamespace):
 
         def query(event):
             """Say that an event has come once all that was received before it has arrived."""
-            pending = own.__dict__.setdefault("pending", deque())
+            pending = mine.__dict__.setdefault("pending", deque())
             while pending and pending[0]():
                 pending.popleft()
             return faults[0] if faults else cuda_calls.NOT_READY * bool(pending)
@@ -104,12 +104,12 @@ class EmulatedNccl(SimpleNamespace):
         gate, leaving = list[threading.Event](), list[int]()
         super().__init__(
             NCCL_UINT8=0, NCCL_INT64=4, NCCL_SUM=0, available=True, made=made, failing=failing,
-            unsendable=unsendable, faults=faults, gate=gate, own=own, NcclError=NcclError,
+            unsendable=unsendable, faults=faults, gate=gate, mine=mine, NcclError=NcclError,
             query=query, check_status=check_status, NcclCommunicator=Connection,
             get_version=lambda: 22800,
             get_unique_id=lambda: number,
-            groupStart=lambda: setattr(own, "grouped", True),
-            groupEnd=lambda: setattr(own, "grouped", False),
+            groupStart=lambda: setattr(mine, "grouped", True),
+            groupEnd=lambda: setattr(mine, "grouped", False),
         )  # fmt: skip
 
     def install(self, monkeypatch):

@@ -46,10 +46,10 @@ def on_ranks(monkeypatch, emulated):
             if nccl:
                 nccl.install(monkeypatch)
 
-            def task(own):
+            def task(local):
                 with using(kernels):
                     return detect_on_rank(
-                        own, blocks[own.rank], options, ignore, collapse_arcs=0, **values
+                        local, blocks[local.rank], options, ignore, collapse_arcs=0, **values
                     )
 
             found = run_threads(task, ranks, patience=60)
@@ -143,8 +143,8 @@ def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_nccl_does_what_a_communicator_promises(monkeypatch, emulated, size):
-    def task(own):
-        with NcclCommunicator(own) as ranks:
+    def task(local):
+        with NcclCommunicator(local) as ranks:
             return conforms(ranks)
 
     with emulated_devices(monkeypatch, emulated, size):
@@ -165,15 +165,15 @@ def test_nccl_does_what_a_communicator_promises(monkeypatch, emulated, size):
 def test_a_rank_that_fails_ends_those_that_wait_for_it(monkeypatch, emulated, broken, message):
     nccl, exchanged, ended = EmulatedNccl(), threading.Event(), threading.Event()
 
-    def task(own):
+    def task(local):
         if broken == "silent":
-            own.patience = 0.5
-        with NcclCommunicator(own) as ranks:
+            local.patience = 0.5
+        with NcclCommunicator(local) as ranks:
             ranks.allgatherv(np.arange(3))
-            if own.rank:
+            if local.rank:
                 assert exchanged.wait(30)
                 if broken == "aborts":
-                    own.abort("on purpose")
+                    local.abort("on purpose")
                 if broken == "network":
                     nccl.failing.append(NcclError("NCCL_ERROR_SYSTEM_ERROR: x"))
                 if broken == "unnamed":
@@ -213,11 +213,11 @@ def test_a_send_that_fails_closes_its_group_and_aborts(
 ):  # fmt: skip
     nccl = EmulatedNccl()
 
-    def task(own):
-        ranks = NcclCommunicator(own)
+    def task(local):
+        ranks = NcclCommunicator(local)
         with pytest.raises(raised, match=message):
             ranks.allgatherv(np.arange(3))
-        assert not nccl.own.grouped
+        assert not nccl.mine.grouped
         assert not ranks.connection.live
 
     with emulated_devices(monkeypatch, emulated, 2):
@@ -230,10 +230,10 @@ def test_an_interrupt_while_the_gpu_waits_aborts_its_connection(monkeypatch, emu
     def interrupted():
         raise KeyboardInterrupt
 
-    def task(own):
-        ranks = NcclCommunicator(own)
-        if own.rank == 0:
-            monkeypatch.setattr(own, "check", interrupted)
+    def task(local):
+        ranks = NcclCommunicator(local)
+        if local.rank == 0:
+            monkeypatch.setattr(local, "check", interrupted)
             for exchange in (ranks.allgatherv, ranks.sum_exact):
                 ranks.connection.live = True
                 with pytest.raises(KeyboardInterrupt):
@@ -249,13 +249,13 @@ def test_an_interrupt_while_the_gpu_waits_aborts_its_connection(monkeypatch, emu
 def test_connecting_ends_with_the_patience_or_the_run(monkeypatch, emulated, broken):
     nccl, opened = EmulatedNccl(), threading.Event()
 
-    def task(own):
-        own.patience = 0.2 if broken == "silent" else 60
+    def task(local):
+        local.patience = 0.2 if broken == "silent" else 60
         if broken == "aborts":
-            threading.Timer(0.2, own.abort, ("on purpose",)).start()
+            threading.Timer(0.2, local.abort, ("on purpose",)).start()
         message = "did not answer for 0.2 s" if broken == "silent" else "on purpose"
         with pytest.raises(WorkerLostError, match=message):
-            NcclCommunicator(own)
+            NcclCommunicator(local)
 
     with emulated_devices(monkeypatch, emulated, 2):
         nccl.install(monkeypatch)
