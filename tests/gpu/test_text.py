@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -103,11 +104,11 @@ def read_there(request, monkeypatch):
         monkeypatch.setattr(text, "PIECE_BYTES", 8000)
         site, lines = edges._site(Options(device="cuda"), ExitStack()), 15_000
 
-    def read(path, site=site, **options):
+    def read(path, site=site, ready=lambda: True, **options):
         made = []
 
         def parse(file, line_format):
-            made.append(TextThere(file.plain_bytes(), lambda: True, lambda: site))
+            made.append(TextThere(file.plain_bytes(), ready, lambda: site))
             return made[-1]
 
         before = PARSE_THERE.set(parse)
@@ -265,6 +266,18 @@ def test_options_that_the_host_must_see_to(read_there, options, tmp_path):
     made, parsed = read_there(path, **options)
     assert same(made, read_here(path, **options))
     assert parsed == []
+
+
+def test_the_host_parses_until_the_device_is_ready(read_there, tmp_path):
+    path, held = tmp_path / "g.txt", []
+    path.write_text("\n".join(text_of(LINES["integers"], read_there.lines, 6)))
+    right = read_here(path)
+    for busy in (0, 3, 10**6):
+        asked = Mock(side_effect=(number >= busy for number in range(10**6)))
+        made, parsed = read_there(path, ready=asked)
+        assert same(made, right), busy
+        held.append(parsed[0].held)
+    assert held[0] > held[1] > held[2] == 0
 
 
 def test_ids_of_64_bits_are_parsed_there(read_there, tmp_path):

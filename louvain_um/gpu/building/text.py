@@ -81,7 +81,7 @@ class TextThere:
 
     def blocks(self, file: GraphFile, line_format: LineFormat) -> Blocks:
         """Yield what `scanned` yields for the rest of a file; columns may be on the device."""
-        parts = file.parts(PIECE_BYTES, FIRST_BYTES)
+        parts: Iterator[Part] = file.parts(PIECE_BYTES, FIRST_BYTES)
         edges = read = 0
         plain, wide, weighted = True, False, line_format.shape >= WEIGHT
         for block in _here(file, line_format, self._until_ready(parts)):
@@ -90,6 +90,9 @@ class TextThere:
             edges += len(block.u)
             read += len(block.data)
             yield block
+        if (following := next(parts, None)) is None:
+            return
+        parts = chain([following], parts)
         found: Rest = [], parts
         if plain and (site := self.begin()) is not None:
             listed = self.nbytes * edges // max(read, 1) * 9 // 8
