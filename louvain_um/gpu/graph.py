@@ -143,6 +143,13 @@ class DeviceGraph:
 
         return self._made(lambda device: community_counts(device, self, labels, parts=parts))
 
+    def is_valid(self) -> bool:
+        """Return whether the rows are those of an undirected graph; False also without room."""
+        from louvain_um.gpu.building.build import Builder
+
+        rows = self.offsets, self.targets, self.weights
+        return bool(self._made(lambda device: Builder(device).are_rows(*rows)))
+
     def merged(
         self, labels: NDArray[np.uint32], loops: NDArray[np.int64], *, sums: bool = True
     ) -> FetchedGraph | None:
@@ -312,7 +319,16 @@ class FetchedGraph(Graph):
         there, part = self.there, slice(begin, end)
         if there is None or "targets" in self.__dict__:
             return super().arcs(begin, end)
+        if not self.checked:
+            self.validate()
+            self.__dict__["checked"] = True
         return there.fetched("targets", part), there.fetched("weights", part)
+
+    def validate(self) -> None:
+        """Raise a GraphError unless the rows are those of an undirected graph."""
+        there = self.there
+        if there is None or not there.is_valid() or int(self.loops.min(initial=0)) < 0:
+            super().validate()
 
     def leave_device(self) -> Self:
         """Bring all arrays to host memory, and give those of the device back."""

@@ -88,6 +88,7 @@ CALLS = {
     "Communities: to_networkx": lambda g, at, **on: str(found(g, **on).to_networkx().adj),
     "Communities: plot": lambda g, at, **on: found(g, **on).plot("communities").get_title(),
     "Communities: load": lambda g, at, **on: loaded(lu.as_graph(g), at / "r.npz").quality(),
+    "Graph: validate": lambda g, at, **on: lu.as_graph(g).validate(),
     "Graph: to_pandas": lambda g, at, **on: lu.as_graph(g, nodes=TABLE).to_pandas().to_dict(),
     "Graph: to_scipy": lambda g, at, **on: lu.as_graph(g).to_scipy().toarray(),
     "Communities: memberships": lambda g, at, **on: found(g, **on).memberships().toarray(),
@@ -204,6 +205,14 @@ def test_calls_copy_no_rows_to_the_host(fetched, name, tmp_path):
     made = plain(CALLS[name](DeviceGraph.from_host(graph), tmp_path, device="cuda"))
     assert (fetched != []) == (name in COPIED)
     assert str(made) == str(plain(CALLS[name](graph, tmp_path, device="cpu")))
+
+
+def test_rows_that_are_no_graph_are_not_written(fetched, tmp_path):
+    targets = GRAPH.targets.copy()
+    targets[0] = targets[1]
+    bad = lu.Graph(GRAPH.offsets, targets, GRAPH.weights, GRAPH.loops, GRAPH.scale, check=False)
+    with pytest.raises(lu.GraphError, match="ascend"):
+        lu.write_graph(tmp_path / "g.csv", DeviceGraph.from_host(bad))
 
 
 def test_every_public_name_is_called():

@@ -468,17 +468,8 @@ class Builder:
         ones = entries > 0 and bool(values.min() == 1) and bool(values.max() == 1)
         if values.dtype == np.bool_ or weighted is False or (weighted is None and ones):
             values = None
-        counts = self._counts()
         offsets, indices = self._column(offsets), self._column(indices)
-        key = np.uint64(int.from_bytes(os.urandom(8), "little"))
-        self._launch_of(
-            32 * n, "look_at_rows", np.int64(n), offsets, column_type(offsets),
-            indices, column_type(indices), np.int64(entries), values,
-            np.int64(0 if values is None else values.dtype.itemsize), key, counts,
-        )  # fmt: skip
-        found = self._read(counts)
-        whole = len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == entries
-        if not whole or found["bad"] or found["difference"] or found["loops"]:
+        if not self.are_rows(offsets, indices, values):
             return None
         integers = None
         if values is not None:
@@ -525,6 +516,19 @@ class Builder:
         )  # fmt: skip
         found = self._read(counts)
         return None if found["bad"] else (Ends(u, v, w), bool(found["points"]))
+
+    def are_rows(self, offsets: Any, indices: Any, values: Any) -> bool:
+        """Return whether rows ascend without repetition and loops, and are symmetric."""
+        n, entries, counts = len(offsets) - 1, len(indices), self._counts()
+        key = np.uint64(int.from_bytes(os.urandom(8), "little"))
+        self._launch_of(
+            32 * n, "look_at_rows", np.int64(n), offsets, column_type(offsets),
+            indices, column_type(indices), np.int64(entries), values,
+            np.int64(0 if values is None else values.dtype.itemsize), key, counts,
+        )  # fmt: skip
+        found = self._read(counts)
+        whole = n >= 0 and int(offsets[0]) == 0 and int(offsets[-1]) == entries
+        return whole and not (found["bad"] or found["difference"] or found["loops"])
 
     def merged(self, graph: Any, labels: Any, n: int, *, sums: bool) -> BuiltRows:
         """Return rows of vertices 0 … n - 1, of which each is all of a graph with its label.
