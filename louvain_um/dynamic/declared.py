@@ -265,6 +265,15 @@ def refuse_many_vertices(count: int) -> None:
     )
 
 
+def refuse_many_arcs(vertices: int, arcs: int, *, weighted: bool) -> None:
+    """Raise if the host has no memory for the rows of a graph, wherever its store puts them."""
+    check_host_memory(
+        vertices * (VERTEX_BYTES + ROW_BYTES) + arcs * (12 if weighted else 4),
+        f"a changing graph of {vertices:,} vertices and {arcs:,} arcs",
+        "use a machine with more memory",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreMemory:
     """Bytes of a changing graph.

@@ -32,7 +32,13 @@ from louvain_um.dynamic.batches.names import (
     weights_at,
 )
 from louvain_um.dynamic.contents import Contents, HostContents
-from louvain_um.dynamic.declared import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
+from louvain_um.dynamic.declared import (
+    VERTEX_BYTES,
+    GraphBudget,
+    StoreMemory,
+    refuse_many_arcs,
+    refuse_many_vertices,
+)
 from louvain_um.dynamic.stores import DEVICE_STORES, share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Growing, Store, given
 from louvain_um.errors import (
@@ -201,6 +207,8 @@ class DynamicGraph:
         refuse_scale(self.scale)
         self._budget = GraphBudget(budget.nbytes)
         self._weighted = weights is not None
+        if not placed:
+            refuse_many_arcs(graph.n_vertices, graph.n_arcs, weighted=self._weighted)
         offsets, loops = graph.offsets, graph.loops
         rows = Compressed(offsets=offsets, targets=held.targets, weights=weights)
         factor = int(self.scale / graph.scale)

@@ -6,11 +6,12 @@ import importlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError, LouvainUmError, install_hint
 from louvain_um.graph.integer_weights import weights_to_write
 from louvain_um.graph.kinds import refuse_directed
@@ -21,11 +22,25 @@ EXPORT = "directed edges to export"
 Attributes = Mapping[str, NDArray[Any]]
 """Values per vertex, by the name of the attribute."""
 
+OBJECT_BYTES: Final = 300
+"""What networkx takes for a vertex or an edge."""
+
+PAIR_BYTES: Final = 240
+"""What igraph takes for an edge, with the lists that it is made of."""
+
+ARC_BYTES: Final = 32
+"""What a matrix takes for an arc, and a table for an edge, with the columns that they are of."""
+
+REMEDY: Final = "use the arrays of the graph, or a machine with more memory"
+
 
 def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
     """Return a networkx graph; `Graph.to_networkx` documents it."""
     refuse_directed(graph, EXPORT)
     networkx = _library("networkx")
+    check_host_memory(
+        OBJECT_BYTES * (graph.n_vertices + graph.n_edges), "a graph of networkx", REMEDY
+    )
     u, v, w = all_edges(graph)
     found = networkx.Graph()
     vertices = vertex_names(graph)
@@ -48,6 +63,7 @@ def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
     """Return an igraph graph; `Graph.to_igraph` documents it."""
     refuse_directed(graph, EXPORT)
     igraph = _library("igraph")
+    check_host_memory(PAIR_BYTES * graph.n_edges, "a graph of igraph", REMEDY)
     u, v, w = all_edges(graph)
     found = igraph.Graph(n=graph.n_vertices, edges=np.stack((u, v), axis=1).tolist())
     named = [] if graph.names is None else ["name"]
@@ -76,6 +92,8 @@ def matrices(
     decimals, n = weights_to_write(graph) if values else np.sign, graph.n_vertices
     for start, stop in ranges:
         offsets = graph.offsets[start : stop + 1]
+        arcs = int(offsets[-1] - offsets[0])
+        check_host_memory(ARC_BYTES * arcs, f"a matrix of {arcs:,} arcs", REMEDY)
         targets, weights = graph.arcs(int(offsets[0]), int(offsets[-1]))
         if weights is None:
             weights = np.ones(len(targets), np.int64)
@@ -91,6 +109,7 @@ def matrices(
 def to_pandas(graph: GraphData) -> Any:
     """Return a frame of edges; `Graph.to_pandas` documents it."""
     refuse_directed(graph, EXPORT)
+    check_host_memory(ARC_BYTES * graph.n_edges, f"a table of {graph.n_edges:,} edges", REMEDY)
     u, v, w = all_edges(graph)
     columns: dict[str, Any] = {"source": u, "target": v}
     if graph.names is not None:

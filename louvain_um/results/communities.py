@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.numbering import community_sizes, members, number_by_size
 from louvain_um.errors import GraphError, LouvainUmError, checks_kinds, shown
 from louvain_um.graph.graph import Graph
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from louvain_um.progress import Progress
 
 __all__ = ["Communities", "Level", "number_by_size"]
+
+ENTRY_BYTES: Final = 150
+"""What a vertex takes in a dict, with the lists that it is made of."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -586,6 +590,9 @@ class Communities:
 
         Vertices that were removed from a changing graph with names have none, and are left out.
         """
+        check_host_memory(
+            ENTRY_BYTES * self.n_vertices, f"a dict of {self.n_vertices:,} vertices", "use labels"
+        )
         vertices = range(self.n_vertices) if self.names is None else self.names.tolist()
         found = dict(zip(vertices, self.labels.tolist(), strict=True))
         found.pop(None, None)

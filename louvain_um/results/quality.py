@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.numbering import (
     community_masses,
     community_sizes,
@@ -26,6 +27,9 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName
 from louvain_um.results.display import require_pandas
 from louvain_um.results.given_labels import Given, labels_of, refuse_other_order
+
+SHARE_BYTES: Final = 60
+"""What a share takes until those below the threshold are left out."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,6 +263,9 @@ def memberships(
     if graph.kind not in ("undirected", "bipartite"):
         raise GraphError("shares of signed or directed edges have no meaning here")
     n = graph.n_vertices
+    check_host_memory(
+        SHARE_BYTES * (n + graph.n_arcs), f"shares of {n:,} vertices", "use labels instead"
+    )
     held = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_communities))
     parts = [rows.astype(np.float64) @ held for rows in matrices(graph, vertex_ranges(graph))]
     shares = csr_array(vstack(parts, format="csr") if parts else (n, n_communities))

@@ -124,6 +124,29 @@ def test_objects_of_other_formats_that_do_not_fit(tmp_path, free, suffix):
     assert [path.name for path in tmp_path.iterdir()] == ["meminfo"]
 
 
+OBJECTS = {
+    "a graph of networkx": lambda found: found.to_networkx(),
+    "a graph of igraph": lambda found: found.to_igraph(),
+    "a matrix of 1,999,998 arcs": lambda found: found.graph.to_scipy(),
+    "a table of 999,999 edges": lambda found: found.graph.to_pandas(),
+    "a dict of 1,000,000 vertices": lambda found: found.to_dict(),
+    "shares of 1,000,000 vertices": lambda found: found.memberships(),
+    "a changing graph of 1,000,000 vertices and 1,999,998 arcs": lambda found: lu.DynamicGraph(
+        found.graph, device="cpu"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OBJECTS)
+def test_objects_of_a_result_that_do_not_fit(free, what):
+    n = 1_000_000
+    graph = lu.Graph.from_edges(np.arange(n - 1), np.arange(1, n))
+    found = lu.Communities.of(graph, np.arange(n) // 10)
+    free(30 << 20)
+    with pytest.raises(HostMemoryError, match=f"^{what} needs"):
+        OBJECTS[what](found)
+
+
 def test_names_that_do_not_fit(tmp_path, free):
     path = tmp_path / "names.csv"
     with path.open("w") as file:
