@@ -47,10 +47,8 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole, in a folder that is made for this user alone; without effect in others.
-
-    Raises OSError if the disk is full or read-only.
-    """
+    """Write a file whole, in a folder made for this user alone; other folders are left alone."""
+    # Raises OSError if the disk is full or read-only.
     _make_folder(path.parent)
     if not is_private(path.parent.stat()):
         _warn(path.parent)

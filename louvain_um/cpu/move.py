@@ -370,10 +370,8 @@ def run_sweep(t, threads, rows, state, tables, rule, extended, sweep):
 
 @kernel()
 def run_sweeps(t, threads, rows, state, tables, rule, extended, sweep, schedule):
-    """Run sweeps by one thread, 0 of 1, up to the last; return their number, moves, gain and arcs.
-
-    The two numbers are no literals here, for which Numba would compile what is called once more.
-    """
+    """Run sweeps by one thread, 0 of 1, to the last; return their number, moves, gain and arcs."""
+    # Literals in place of the two numbers would make Numba compile what is called once more.
     queue, starts, _, progress, result = sweep
     active, listed = state[3], state[4]
     first_salt, full_sweeps, sub_rounds, tolerance = schedule

@@ -73,8 +73,6 @@ def shuffled(values: NDArray[N], key: np.uint64) -> NDArray[N]:
 
 
 def place_bits(count: int) -> int:
-    """Return the bits of a sort key, all different, that hold the place of one of `count` values.
-
-    The others are random.
-    """
+    """Return the bits of a sort key, all different, that hold one of `count` places."""
+    # The others are random.
     return max(count - 1, 1).bit_length()

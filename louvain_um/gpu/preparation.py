@@ -61,11 +61,9 @@ def prepare_run(
     graph: Graph | DeviceGraph, options: Options, observer: Observer, stack: ExitStack,
     *, starts_joined: bool = False,
 ) -> Prepared:  # fmt: skip
-    """Plan a run on the current device, lay out its memory, and put the graph in place.
-
-    What the run holds is freed by `stack`. `starts_joined` says that vertices will be given
-    communities to start in although the options have none.
-    """
+    """Plan a run on the current device, lay out its memory, and put the graph in place."""
+    # What the run holds is freed by `stack`. `starts_joined` says that vertices will be given
+    # communities to start in although the options have none.
     import cupy
 
     extended, given = takes_extended_rule(options), graph

@@ -82,10 +82,9 @@ TOO_LARGE = f"outside the range of vertex ids; {AS_NAMES}"
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Whole numbers in 32 bits, and the smallest and largest of them as they were; 0, −1 of none.
+    """Whole numbers in 32 bits, and the smallest and largest as they were; 0, −1 of none."""
 
-    `values` are of no use where those do not fit.
-    """
+    # `values` are of no use where those do not fit.
 
     values: NDArray[np.uint32]
     least: int

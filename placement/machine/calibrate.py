@@ -395,10 +395,8 @@ class _Bench:
 
 
 def fit_reach(rates: Mapping[int, float]) -> dict[str, float]:
-    """Return the reach and the rate beyond it that explain rates of three sizes, the least first.
-
-    Of more bytes than a device reaches at full rate, each takes the time of the slower rate.
-    """
+    """Return the reach and the rate beyond it that explain rates of three ascending sizes."""
+    # Of more bytes than a device reaches at full rate, each takes the time of the slower rate.
     (_, full), (middle, more), (size, most) = sorted(rates.items())
     missed = (size - middle) / (size / most - middle / more) if most < more else full
     reach = int(size * (1 / missed - 1 / most) / (1 / missed - 1 / full)) if missed < full else 0

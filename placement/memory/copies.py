@@ -162,10 +162,8 @@ Send = Callable[[int, int, Callable[[NDArray[np.uint8]], int]], int]
 
 @contextmanager
 def sending(nbytes: int) -> Iterator[Send | None]:
-    """Give threads what sends up to so many bytes at a time to the current device as they read.
-
-    None without memory for buffers. All calls must have ended before the block does.
-    """
+    """Give threads what sends up to so many bytes at a time to the current device as they read."""
+    # None without memory for buffers. All calls must have ended before the block does.
     device, buffers = cuda_calls.current_device(), _buffers()
     if buffers is None:
         yield None

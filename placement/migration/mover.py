@@ -33,10 +33,9 @@ to the device to be read: those that would leave earlier are better read where t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a step needs of the device: bytes to work with, then a level's arrays in pages.
+    """What a step needs of the device: bytes to work with, then a level's arrays in pages."""
 
-    Where rows begin is read `in_order`, once, or looked up.
-    """
+    # Where rows begin is read `in_order`, once, or looked up.
 
     least: int
     arrays: Sequence[str] = ()

@@ -113,10 +113,8 @@ def declare(launches: Sequence[Launched], arrays: Sequence[Lifetime], random: se
 
 
 def over_launches(page: PageMap, launches: Sequence[Launched]) -> PageMap:
-    """Return a map of traced accesses with each bin divided among the launches that used the array.
-
-    Otherwise a replay would take several passes within one bin for a single pass.
-    """
+    """Return a map of traced accesses with each bin divided among the launches that used it."""
+    # Otherwise a replay would take several passes within one bin for a single pass.
     mine = [(at, launch) for at, launch in enumerate(launches) if page.array in launch.arrays]
     if not mine:
         return page

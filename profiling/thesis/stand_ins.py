@@ -210,10 +210,8 @@ NON_FITTING_GRAPHS: Final = tuple(_stand_in(name) for name in _KINDS if name in 
 
 
 def subjects(scale: float = SCALE, seed: int = 0) -> Iterator[Subject]:
-    """Yield the subjects of the study; those that do not fit at their published oversubscription.
-
-    Of the latter, stand-ins are smaller still.
-    """
+    """Yield the study's subjects; those that do not fit at their published oversubscription."""
+    # Of the latter, stand-ins are smaller still.
     for graph in GRAPHS:
         yield graph.subject(scale, seed)
     for graph in NON_FITTING_GRAPHS:

@@ -120,11 +120,10 @@ class Heap:
 
 
 class HeapQueue(Queue):
-    """A queue of a heap: a ring outside it, doubled when it is full as at a new start; or chunks.
+    """A queue of a heap: a ring outside it, doubled when full as at a new start; or chunks."""
 
-    These are taken as the queue grows, and freed as it drains; an array of their numbers finds
-    them, or they lead on from one to the next.
-    """
+    # Chunks are taken as the queue grows, and freed as it drains; an array of their numbers finds
+    # them, or they lead on from one to the next.
 
     def __init__(self, heap: Heap, how: Queueing) -> None:
         super().__init__(RING_ENTRIES if how == "s" else 1)

@@ -51,11 +51,11 @@ ROOM: Final = 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """Where the touched rows lie and go, and which of them change their class, and so their place.
+    """Where the touched rows lie and go, and which of them change their class, and so move."""
 
-    Pages are `taken` from the stack of each class, and `given` back by class, in the order of their
-    rows; the used part of the pool then ends at `frontier`, and pages of `free_arcs` are free.
-    """
+    # Pages are `taken` from the stack of each class, and `given` back by class, in the order of
+    # their rows; the used part of the pool then ends at `frontier`, and pages of `free_arcs` are
+    # free.
 
     places: Places
     moving: NDArray[np.intp]

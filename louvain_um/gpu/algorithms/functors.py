@@ -33,11 +33,9 @@ def visit_arcs(
     functor: Any, arguments: tuple[Any, ...], rows: KernelRows, frontier: Any, balanced: bool,
     returns: str | None,
 ) -> Any:  # fmt: skip
-    """Call a functor for the arcs of a frontier; return what `advance` does. See operators.cu.
-
-    Launches and waits of the host take longer than arcs do in most steps: one kernel does all that
-    needs no memory of a size that is not known before.
-    """
+    """Call a functor for the arcs of a frontier; return what `advance` does. See operators.cu."""
+    # Launches and waits of the host take longer than arcs do in most steps: one kernel does all
+    # that needs no memory of a size that is not known before.
     import cupy
 
     scanned = returns == "all" or (balanced and rows.linked > 0)

@@ -81,10 +81,9 @@ class BuiltRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A list of edges, of which `piece` brings those from one place to another to the device.
+    """A list of edges, of which `piece` brings those from one place to another to the device."""
 
-    `names` are the ids of vertices, ascending uint64 on the device; None for 0 … n - 1.
-    """
+    # `names` are the ids of vertices, ascending uint64 on the device; None for 0 … n - 1.
 
     edges: int
     n: int
@@ -118,11 +117,10 @@ class Integers:
 
 
 class Text(NamedTuple):
-    """Text on the device, of which the lines are wanted that begin in the first `size` bytes.
+    """Text on the device, of which the lines are wanted that begin in the first `size` bytes."""
 
-    `begins` says whether one begins at the first byte. `known` bytes are there in all; the end of a
-    `closed` text ends its last line.
-    """
+    # `begins` says whether one begins at the first byte. `known` bytes are there in all; the end of
+    # a `closed` text ends its last line.
 
     bytes: Any
     size: int
@@ -150,10 +148,9 @@ class RowSpan(NamedTuple):
 
 
 class SortKeys(NamedTuple):
-    """Sort keys, of which the first `arcs` are those of arcs once they are sorted.
+    """Sort keys, of which the first `arcs` are those of arcs once they are sorted."""
 
-    The weight of a key, or None for 1, is at its place without the `shift` lowest bits.
-    """
+    # The weight of a key, or None for 1, is at its place without the `shift` lowest bits.
 
     keys: Any
     weights: Any
@@ -184,11 +181,9 @@ class Builder:
         duplicates: Duplicates | None = None,
         most_names: int | None = None,
     ) -> Listed | None:
-        """Return a list of edges in device memory; None if the host must look at it.
-
-        With `most_names`, vertices are the ids that occur, and no more than so many if these are
-        not 0 … n - 1.
-        """
+        """Return a list of edges in device memory; None if the host must look at it."""
+        # With `most_names`, vertices are the ids that occur, and no more than so many if these are
+        # not 0 … n - 1.
         columns = [column for column in (u, v, weights) if column is not None]
         if any(column.ndim != 1 or len(column) != len(u) for column in columns):
             return None
@@ -229,10 +224,8 @@ class Builder:
         )
 
     def names_of(self, parts: Iterable[Any], most: int) -> Any:
-        """Return the different ones of ids that are not negative, ascending, uint64.
-
-        None if they are more than `most`.
-        """
+        """Return the different ones of ids that are not negative, ascending, uint64."""
+        # None if they are more than `most`.
         names = self.xp.empty(0, np.uint64)
         for part in parts:
             ids, keys = self._column(part), self.xp.empty(len(names) + len(part), np.uint64)
@@ -279,10 +272,8 @@ class Builder:
         return n > 0 and int(degrees.min()) == 0
 
     def quantised(self, weights: Any, *, twice: bool = False) -> Integers | None:
-        """Return weights as integers; None if the host must refuse or round them.
-
-        `twice` says that every edge is listed in both directions.
-        """
+        """Return weights as integers; None if the host must refuse or round them."""
+        # `twice` says that every edge is listed in both directions.
         if weights.dtype.kind not in "biuf" or weights.dtype.itemsize > 8:
             return None
         weights = self._column(weights)
@@ -334,11 +325,9 @@ class Builder:
         most_arcs: int | None = None,
         fetched: Callable[[Any], Any] | None = None,
     ) -> BuiltRows:
-        """Return the rows of a list of edges, in host memory if `fetched` brings arrays there.
-
-        Rows with more than `most_arcs` are made a span of rows at a time, for each of which the
-        pieces of the list are asked for again; a `LongRowError` if a single row is too long.
-        """
+        """Return the rows of a list of edges, in host memory if `fetched` brings arrays there."""
+        # Rows with more than `most_arcs` are made a span of rows at a time, for each of which the
+        # pieces of the list are asked for again; a `LongRowError` if a single row is too long.
         xp, counts = self.xp, self._counts()
         degrees = xp.zeros(n, np.uint32)
         listed = self._listed_at_once(pieces(), counts)
@@ -455,11 +444,9 @@ class Builder:
     def from_rows(
         self, offsets: Any, indices: Any, values: Any, weighted: bool | None = None
     ) -> BuiltRows | None:
-        """Return the rows of a symmetric matrix whose rows ascend; None for any other.
-
-        Rows are shared with the matrix where their type is the graph's. So that the scale is that
-        of a list of edges, weights are counted once for each edge.
-        """
+        """Return the rows of a symmetric matrix whose rows ascend; None for any other."""
+        # Rows are shared with the matrix where their type is the graph's. So that the scale is that
+        # of a list of edges, weights are counted once for each edge.
         n, entries = len(offsets) - 1, len(indices)
         if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8 or n > MAX_VERTICES:
             return None
@@ -493,10 +480,8 @@ class Builder:
     def parsed(
         self, text: Text, how: LineFormat, has_room: Callable[[int], bool], *, wide: bool
     ) -> tuple[Ends, bool] | None:
-        """Return the edges of lines, weights as doubles, and whether any has a decimal point.
-
-        None if any line is more than plain numbers, or without room for so many lines.
-        """
+        """Return the edges of lines, weights as doubles, and whether any has a decimal point."""
+        # None if any line is more than plain numbers, or without room for so many lines.
         xp, counts = self.xp, self._counts()
         lines = xp.empty(-(-text.size // TILE), np.uint32)
         begins = np.uint64(text.begins)
@@ -531,12 +516,10 @@ class Builder:
         return whole and not (found["bad"] or found["difference"] or found["loops"])
 
     def merged(self, graph: Any, labels: Any, n: int, *, sums: bool) -> BuiltRows:
-        """Return rows of vertices 0 … n - 1, of which each is all of a graph with its label.
-
-        `labels` are uint32 on the device, or None for the vertices themselves. Vertices without
-        label (2^32 - 1), arcs within a label or of weight 0, and loops are left out. Weights are
-        `sums`, or else of the graph's type, if it has any.
-        """
+        """Return rows of vertices 0 … n - 1, of which each is all of a graph with its label."""
+        # `labels` are uint32 on the device, or None for the vertices themselves. Vertices without
+        # label (2^32 - 1), arcs within a label or of weight 0, and loops are left out. Weights are
+        # `sums`, or else of the graph's type, if it has any.
         xp, offsets, low = self.xp, graph.offsets, 0
         parts = [(xp.empty(0, np.uint64), xp.empty(0, np.uint64))]
         while low < graph.n_vertices:

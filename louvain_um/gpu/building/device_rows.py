@@ -88,10 +88,8 @@ def rows_by(
     summing: bool,
     stay: bool = False,
 ) -> rows.SortedRows:
-    """Return the rows of a host's edges; `copies` has `sent` and `fetched` of a device.
-
-    If they are to `stay` on the device, all of them must fit.
-    """
+    """Return the rows of a host's edges; `copies` has `sent` and `fetched` of a device."""
+    # If they are to `stay` on the device, all of them must fit.
     weighted = ends.weights is not None
     given = ends._replace(weights=ends.weights.view(np.uint64)) if weighted else ends
 

@@ -51,12 +51,10 @@ T = TypeVar("T")
 
 @contextmanager
 def rows_made_on(options: Options) -> Iterator[None]:
-    """Let the GPU of a run make the rows of graphs within a block.
-
-    Where they do not fit the memory that the run may occupy, spans of rows are made one after the
-    other. The host makes them where the run has no single GPU, for few edges, and where these spans
-    would be too many.
-    """
+    """Let the GPU of a run make the rows of graphs within a block."""
+    # Where they do not fit the memory that the run may occupy, spans of rows are made one after the
+    # other. The host makes them where the run has no single GPU, for few edges, and where these
+    # spans would be too many.
     device = options.device
     if device == "cpu" or is_several(device):
         yield
@@ -195,10 +193,8 @@ def _numbered_there(options: Options, u: Any, v: Any) -> Numbered | None:
 
 
 def numbered_by(there: Any, copies: Any, u: Any, v: Any, most_names: int) -> Numbered | None:
-    """Return a host's ids as a device numbers them; None if there are more different ones.
-
-    The numbers overwrite ids of 32 bits.
-    """
+    """Return a host's ids as a device numbers them; None if there are more different ones."""
+    # The numbers overwrite ids of 32 bits.
     from louvain_um.gpu.building.build import RANGE_ARCS, Builder, parts_of
 
     builder = Builder(there)
@@ -216,10 +212,8 @@ def numbered_by(there: Any, copies: Any, u: Any, v: Any, most_names: int) -> Num
 
 
 def limit_of(options: Options, edges: int, n: int, *, weighted: bool) -> int | None:
-    """Return the bytes that building may take: the budget of the run, None without one.
-
-    A share is one of the least that a run on so many different edges takes in core.
-    """
+    """Return the bytes that building may take: the budget of the run, None without one."""
+    # A share is one of the least that a run on so many different edges takes in core.
     if options.budget.fraction is None:
         return options.budget.nbytes
     from louvain_um.gpu.memory.run_plan import declared

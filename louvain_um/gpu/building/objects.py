@@ -26,11 +26,9 @@ def is_there(obj: Any) -> bool:
 
 
 def columns_of(frame: Any) -> list[Any] | None:
-    """Return the columns of a table on a device if their names alone say what they are.
-
-    These are two known names of ends, and perhaps weight. The host looks at other tables, and at
-    missing values.
-    """
+    """Return the columns of a table on a device if their names alone say what they are."""
+    # These are two known names of ends, and perhaps weight. The host looks at other tables, and at
+    # missing values.
     if isinstance(frame, dict) or not (hasattr(frame, "columns") and hasattr(frame, "to_pandas")):
         return None
     titles = [*frame.columns]
@@ -49,11 +47,9 @@ def columns_of(frame: Any) -> list[Any] | None:
 
 
 def built_there(obj: Any, limit: int | None = None) -> Graph | None:
-    """Return the graph of an object where its data lie; None if the host must look at it.
-
-    Where it takes more memory than is free, or than a limit, spans of rows go to the host one after
-    the other; the host makes them where these would be too many.
-    """
+    """Return the graph of an object where its data lie; None if the host must look at it."""
+    # Where it takes more memory than is free, or than a limit, spans of rows go to the host one
+    # after the other; the host makes them where these would be too many.
     from cupy.cuda.memory import OutOfMemoryError
 
     from louvain_um.gpu.building.build import LongRowError

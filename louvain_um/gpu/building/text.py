@@ -55,11 +55,10 @@ Rest = tuple[list[ParsedBlock], Iterable[Part]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The current device, and copies to and from it.
+    """The current device, and copies to and from it."""
 
-    `room` returns the bytes of its memory that a number of edges, with weights or without, may take
-    while they are read and while their rows are made.
-    """
+    # `room` returns the bytes of its memory that a number of edges, with weights or without, may
+    # take while they are read and while their rows are made.
 
     device: Any
     copies: Any
@@ -67,10 +66,9 @@ class Site:
 
 
 class TextThere:
-    """Parses lines on a device: `There` of formats/edge_list/edges.py.
+    """Parses lines on a device: `There` of formats/edge_list/edges.py."""
 
-    The host parses until the device is `ready`, and everything if `begin` returns no site.
-    """
+    # The host parses until the device is `ready`, and everything if `begin` returns no site.
 
     def __init__(
         self, nbytes: int, ready: Callable[[], bool], begin: Callable[[], Site | None]

@@ -94,11 +94,9 @@ class Shape:
 
     @property
     def byte_sizes(self) -> bool:
-        """Whether sizes of communities take a byte while level 0's vertices move.
-
-        From given communities they do not: 256 vertices without arcs could share one, and a byte
-        would not count them.
-        """
+        """Whether sizes of communities take a byte while level 0's vertices move."""
+        # From given communities they do not: 256 vertices without arcs could share one, and a byte
+        # would not count them.
         return self.compact and not self.weight_bytes and not self.starts_joined
 
     def compacted(self) -> Shape:

@@ -155,10 +155,8 @@ def identity(numbers: Any) -> None:
 
 
 def number_by_size(memory: RunMemory, labels: Any, names: int) -> None:
-    """Renumber communities, named below `names`, by descending size, in place.
-
-    Ties are numbered by their smallest member.
-    """
+    """Renumber communities, named below `names`, by descending size, in place."""
+    # Ties are numbered by their smallest member.
     n = len(labels)
     if n == 0:
         return
@@ -267,11 +265,9 @@ def agreed_counts(
     least: int,
     choose: Callable[[NDArray[np.uint64], int], NDArray[np.uint32]],
 ) -> tuple[Any, int]:
-    """Return in how many partitions the ends of each arc are together, 0 for arcs to drop.
-
-    The counts are uint32 on the device; with them, how many arcs that stay are not in all. `choose`
-    returns the arcs to keep below `least`, of each vertex' strongest one.
-    """
+    """Return in how many partitions the ends of each arc are together, 0 for arcs to drop."""
+    # The counts are uint32 on the device; with them, how many arcs that stay are not in all.
+    # `choose` returns the arcs to keep below `least`, of each vertex' strongest one.
     xp, n = device.xp, graph.n_vertices
     rows = np.int64(n), graph.offsets, graph.targets
     counts, undecided = xp.zeros(graph.n_arcs, np.uint32), xp.zeros(1, np.uint64)
@@ -288,11 +284,9 @@ def agreed_counts(
 
 
 def community_counts(device: Any, graph: Any, labels: Any, *, parts: bool) -> NDArray[np.int64]:
-    """Return rows of int64[k] of a graph's communities, given as uint32[n] on a device or here.
-
-    These are arcs' weight inside (loops twice) and total degree; with `parts`, also arcs inside and
-    connected parts.
-    """
+    """Return rows of int64[k] of a graph's communities, given as uint32[n] on a device or here."""
+    # These are arcs' weight inside (loops twice) and total degree; with `parts`, also arcs inside
+    # and connected parts.
     xp, n = device.xp, graph.n_vertices
     labels, named = xp.asarray(labels), None
     communities = int(labels.max()) + 1 if n else 0

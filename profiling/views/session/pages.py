@@ -213,10 +213,8 @@ class Axis:
         return clipped
 
     def followed(self, first: SessionAnalysis, other: SessionAnalysis) -> Axis:
-        """Return the axis of another session: the rows of the first one's arrays, phases aligned.
-
-        A column of it is when the other run was where the first one was.
-        """
+        """Return another session's axis: the rows of the first one's arrays, phases aligned."""
+        # A column of it is when the other run was where the first one was.
         known = {array.name: self.stripe_of[at] for at, array in enumerate(first.arrays)}
         outside = self.stripe_of[-1]
         stripes = [known.get(array.name, outside) for array in other.arrays]

@@ -42,10 +42,9 @@ QUEUE: Final = np.dtype(
 
 
 class DeviceQueue:
-    """Numbers in a ring on a device, first in, first out: free blocks, or ids of removed vertices.
+    """Numbers in a ring on a device, first in, first out: free blocks, or removed vertices' ids."""
 
-    There is room for `places` at least. `cut` have ever been in use: threads go on from there.
-    """
+    # There is room for `places` at least. `cut` have ever been in use: threads continue from there.
 
     def __init__(self, device: Any, places: int, cut: int = 0) -> None:
         self.device = device
