@@ -116,9 +116,12 @@ def write_report(
         raise OptionError(remedy="trace needs a session; a sweep has no timeline")
     if charts is not None:
         # First: which files these are, and whether they exist, is known only now.
+        from louvain_um.profiling import load
         from louvain_um.profiling.views.charts import save
 
         report.written += save(report.sessions, charts, sweep=report.sweep, force=force)
+        for kept in sorted(kept for path in paths for kept in path.glob("sessions/*.npz")):
+            report.written += save((load(kept),), charts / kept.stem, force=force)
     if output is not None:
         from louvain_um.profiling.views.html import write
 

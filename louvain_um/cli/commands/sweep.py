@@ -233,7 +233,7 @@ def sweep(
         if study is not None:
             print_note(
                 f"sessions of base are in {output / 'sessions'}, one a graph: louvain-um report "
-                "SESSION --charts FOLDER draws Figures 4.1 to 4.19 of each"
+                f"{output} --charts FOLDER draws Figures 4.1 to 4.19 of each, too"
             )
 
 

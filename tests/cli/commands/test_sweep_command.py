@@ -236,3 +236,19 @@ def test_addresses_and_sessions_are_swept_as_they_are(run, two_triangles, tmp_pa
     alone = run("simulate", table, *asked).json["results"]
     assert half["evictions"] > 0
     assert half["seconds"] == alone[1]["seconds"]
+
+
+def test_charts_of_a_study_have_those_of_each_graph(run, source, tmp_path):
+    study, charts = tmp_path / "study", tmp_path / "charts"
+    some = ("--machine", "p4000", "--policies", "base", "--oversubscription", "0")
+    assert run("sweep", source, *some, "-o", study).code == 0
+    (study / "sessions").mkdir()
+    for name in ("one", "two"):
+        kept = study / "sessions" / f"{name}.npz"
+        assert run("simulate", source, *some, "--session", kept).code == 0
+    done = run("report", study, "--charts", charts, "--json")
+    assert done.code == 0, done.err
+    assert len(list(charts.glob("times-0-*.pdf"))) == 1
+    for name in ("one", "two"):
+        assert (charts / name / "access-map.svg").exists()
+    assert len(done.json["written"]) == sum(path.is_file() for path in charts.rglob("*"))
