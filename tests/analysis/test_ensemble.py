@@ -58,18 +58,6 @@ def test_arcs_count_the_runs_that_join_their_ends(graph, data):
     assert np.array_equal(arc_counts(graph, partitions), expected)
 
 
-@settings(max_examples=25)
-@given(graphs())
-def test_any_graph_has_a_consensus(graph):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", lu.GraphWarning)
-        found = lu.ensemble(graph, runs=3, device="cpu")
-        again = lu.ensemble(graph, runs=3, device="cpu")
-    assert found.consensus.n_vertices == graph.n_vertices
-    assert ((found.certainty >= 0) & (found.certainty <= 1)).all()
-    assert np.array_equal(found.consensus.labels, again.consensus.labels)
-
-
 def consensus_of(graph, runs):
     """Return the consensus and its rounds, with runs and graphs of agreement in plain Python."""
     n = graph.n_vertices
@@ -119,17 +107,6 @@ def test_planted_cliques_are_found_by_every_run():
     assert found.certainty.tolist() == [1.0] * 48
     assert found.notes == ()
     assert np.array_equal(found.agreement, np.ones((8, 8)))
-
-
-def test_runs_that_agree_need_no_further_round():
-    graph = cliques(3, 4)
-    labels = np.repeat(np.arange(3, dtype=np.uint32), 4)
-
-    def refuse(agreed, number):
-        raise AssertionError
-
-    found = find_consensus(graph, [labels, labels], refuse)
-    assert (found.labels.tolist(), found.rounds) == (labels.tolist(), 0)
 
 
 def test_the_graph_of_agreement_keeps_the_strongest_arc_of_a_vertex():

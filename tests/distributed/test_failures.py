@@ -36,21 +36,22 @@ def run(method, folder=None, *, ranks=3, name="lfr", **values):
     )
 
 
-def collectives_of(method, folder):
+def collectives_of(method, folder=None, **values):
+    """Return how many collectives a run takes, and its result."""
     made = []
 
     def make(meeting, rank):
         made.append(Counting(meeting, rank, -1, 0, fail))
         return made[-1]
 
-    run(method, folder, communicator=make)
-    return made[0].calls
+    found = run(method, folder, communicator=make, **values)
+    return made[0].calls, found
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method, tmp_path):
-    total = collectives_of(method, tmp_path / "whole")
+    total, _ = collectives_of(method, tmp_path / "whole")
     assert total > 50
     replays = set()
     for at in range(0, total, max(1, total // (12 * EXAMPLES))):
@@ -227,15 +228,9 @@ def test_a_full_disk_ends_every_rank_in_one_line(tmp_path):
 
 @pytest.mark.deep
 def test_a_failure_at_any_collective_leaves_all_files_or_none(tmp_path):
-    made = []
-
-    def counting(meeting, rank):
-        made.append(Counting(meeting, rank, -1, 0, fail))
-        return made[-1]
-
-    whole = run("louvain", labels=str(tmp_path / "whole"), communicator=counting)
+    total, whole = collectives_of("louvain", labels=str(tmp_path / "whole"))
     names = [Path(file).name for file in whole.provenance["files"]]
-    for at in (0, 1, 2, 20, *range(made[0].calls - 4, made[0].calls)):
+    for at in (0, 1, 2, 20, *range(total - 4, total)):
         folder = tmp_path / str(at)
         broken = functools.partial(Counting, victim=1, at=at, act=fail)
         with pytest.raises(BrokenRankError):

@@ -119,12 +119,6 @@ def test_every_objective_is_profiled_drawn_and_sampled(run, tmp_path, objective)
         assert (tmp_path / picture).stat().st_size > 1000
 
 
-def test_a_search_of_another_objective_is_not_continued(run, tmp_path):
-    graph = ("example:karate", "--points", 4, "-o", tmp_path / "profile")
-    assert run("resolution", *graph).code == 0
-    assert run("resolution", *graph, "--objective", "cpm", "--low", 0.1, "--high", 10).code == 1
-
-
 pytest.importorskip("matplotlib")
 
 BEGINS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".html": b"<!DOCTYPE html>"}

@@ -4,12 +4,12 @@ import errno
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 
 import louvain_um as lu
 from louvain_um.formats.labels import read_labels
-from louvain_um.generators import lfr
 from louvain_um.profiling import load
 from tests.cli.failures.processes import start
 
@@ -105,18 +105,25 @@ def test_each_step_fails_once(run, command, existing):
     assert failures >= 2
 
 
+@contextmanager
+def files_of_at_most(size):
+    """Let the system write no more bytes into a file."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 @pytest.mark.parametrize("size", [0, 40, 300])
 @pytest.mark.filterwarnings("ignore:.*ZipFile.__del__")  # which NumPy 2.0 leaves open
 def test_the_disk_takes_no_more_bytes(run, command, size):
     out, arguments = command
     assert run(*arguments, "-q").code == 0
     before = content(out)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
+    with files_of_at_most(size):
         done = run(*arguments, "--force")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert done.code == int(any(len(data) > size for data in before.values()))
     check(done, out, before)
 
@@ -126,12 +133,8 @@ def test_a_sweep_continues_once_the_disk_has_room(run, two_triangles, tmp_path, 
     out = tmp_path / "sweep"
     arguments = ["sweep", two_triangles, "-o", out, "--policies", "base,adv1"]
     arguments += ["--oversubscription", "0", "-q"]
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
+    with files_of_at_most(size):
         done = run(*arguments)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert done.code == 1
     assert done.complaint()
     assert list(out.glob(".*.part")) == []
@@ -154,12 +157,8 @@ def test_a_stream_names_the_table_that_found_no_room(run, tmp_path, more):
     file.write_text("source,target,time\n" + "".join(f"a{n},b,{n}\n" for n in range(30)))
     arguments = ["stream", file, "-o", out, "--every", "2", "-q"]
     assert run(*arguments).code == 0
-    limits, size = resource.getrlimit(resource.RLIMIT_FSIZE), (out / "stream.json").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + more, limits[1]))
-    try:
+    with files_of_at_most((out / "stream.json").stat().st_size + more):
         done = run(*arguments, "--seed", "1", "--force")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert done.code == 1
     assert ".csv: file too large; check the disk, and run again to continue" in done.complaint()
     assert run(*arguments, "--seed", "1").code == 0
@@ -169,30 +168,15 @@ def test_a_sweep_names_the_file_that_found_no_room(run, two_triangles, tmp_path)
     out = tmp_path / "sweep"
     out.mkdir()
     arguments = ["sweep", two_triangles, "-o", out, "--policies", "base,adv1", "-q"]
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     assert run(*arguments, "--oversubscription", "0").code == 0
     size = (out / "points.jsonl").stat().st_size
     largest = max(path.stat().st_size for path in out.glob("*.trace.npz"))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (max(size, largest) + 10, limits[1]))
-    try:
+    with files_of_at_most(max(size, largest) + 10):
         done = run(*arguments, "--oversubscription", "0,10,20,30,40")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert done.code == 1
     assert "points.jsonl: " in done.complaint()
     assert "check the disk, and run again to continue" in done.complaint()
     assert run(*arguments, "--oversubscription", "0,10,20,30,40").code == 0
-
-
-@pytest.fixture(scope="module")
-def graph():
-    return lfr(800, seed=4).graph
-
-
-@pytest.fixture
-def file(graph, tmp_path):
-    lu.write_graph(tmp_path / "g.csv", graph)
-    return tmp_path / "g.csv"
 
 
 @pytest.mark.system
