@@ -162,7 +162,7 @@ GOES_OUTSIDE = {
     "louvain_um.placement.machine.calibrate": {"ctypes"},
     "louvain_um.placement.machine.profiles": {"ctypes"},
     "louvain_um.placement.memory.host": {"ctypes", "ctypeslib"},
-    "louvain_um.placement.memory.copies": {"ctypes", "ctypeslib"},
+    "louvain_um.placement.memory.copies": {"ctypes"},
     "louvain_um.profiling.attach.program": {"ctypes", "subprocess"},
     "louvain_um.profiling.attach.policy": {"socket"},
     "louvain_um.profiling.attach.sites": {"subprocess"},
