@@ -81,7 +81,8 @@ def build_state(
     switches[c.POLICY] = orders.get(driver.eviction, c.BY_USER)
     switches[c.USER_EVICTION] = eviction_address(driver.eviction)
     switches[c.USER_PREFETCH] = prefetcher_address(driver.prefetch)
-    counted = COUNTER_THRESHOLD if machine.coherent else 0
+    heeded = machine.coherent and machine.host_page_bytes > c.PAGE_BYTES
+    counted = COUNTER_THRESHOLD if heeded else 0
     given = driver.access_counters
     switches[c.COUNTER_THRESHOLD] = counted if given is None else given
     switches[c.BATCH_SIZE] = driver.batch_size

@@ -106,7 +106,7 @@ def simulate(
         option(
             "N",
             "Accesses over the bus to 2 MiB after which regions of 64 KiB migrate to the GPU; "
-            "0: never.  [default: 256 if the host is coherent, else 0]",
+            "0: never.  [default: 256 if the host is coherent, with pages above 4 KiB, else 0]",
             DRIVER,
         ),
     ] = None,

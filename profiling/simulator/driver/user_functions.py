@@ -272,9 +272,9 @@ class Driver:
         `louvain_um.profiling.simulator.prefetcher`.
     access_counters : int, optional
         Accesses over the bus to a block of 2 MiB after which its regions of 64 KiB that were
-        accessed migrate to the device, and with them what density adds; 0 is never. By default
-        256 on coherent machines and 0 on others, as in NVIDIA's driver, which also ignores the
-        counters where the host has pages of 4 KiB.
+        accessed migrate to the device, and with them what density adds; 0 is never. By default as
+        in NVIDIA's driver: 256 on coherent machines, unless the host has pages of 4 KiB, and 0 on
+        others.
     density_percent : int
         A subtree is filled when more than this share of it is resident or asked for.
     min_faults : int

@@ -56,6 +56,8 @@ def test_what_malloc_gave_is_mapped_on_coherent_machines_until_counters_move_it(
     many = on(GH200, [item], [touch(0, way=Access.GATHER)] * COUNTED, "malloc")
     assert many.total("faults") == 0
     assert many.bytes_to_device == 16 * 4096
+    ignored = on(SMALL_PAGES, [item], [touch(0, way=Access.GATHER)] * COUNTED, "malloc")
+    assert ignored.bytes_to_device == 0
     fresh = array(name="data", starts="nowhere")
     first = on(GH200, [fresh], [scan(fresh, way=Access.WRITE)], "malloc")
     assert first.total("remote_accesses") == first.bytes_to_device == 0  # where it is written first
