@@ -130,6 +130,7 @@ def test_marrow_pushes_what_was_written():
      ("pages:edges=weighted", "edges=plain or semantic"),
      ("pages:deletion=late", "deletion=dual or reverse"), ("bump:directed=yes", "options page"),
      ("ouro-s-p:update=thread", "update=merged or unchecked"),
+     ("pages:directed=yes:deletion=dual", "must have deletion=reverse"),
      ("pages:page=32:page=64", "page once; leave out 'page=64'"),
      ("pages:page=32,page=64", "page=32 or 64"),
      ("rows:page=64", "no options"),

@@ -77,6 +77,8 @@ def options_of(store: str) -> dict[str, Any]:
             listed = [*values] if len(values) < 9 else [f"{known[option][0]} … {known[option][-1]}"]
             raise OptionError("store", store, f"must have {option}={' or '.join(listed)}")
         options[option] = values[value]
+    if options.get("directed") == "yes" and options.get("deletion") == "dual":
+        raise OptionError("store", store, "must have deletion=reverse, as any row may have an edge")
     return options
 
 

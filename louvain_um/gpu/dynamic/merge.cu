@@ -282,6 +282,7 @@ __global__ void BOUNDS edit_pages(const Batch b, i64 rows, u32* targets, W* weig
       if (changes) target = u32(b.keys[k]), weight = u64(fresh[k]);
       const bool stays = changes ? fresh[k] > 0 : entry;
       const u32 staying = __ballot_sync(FULL, stays);
+      __syncwarp();  // all have read
       if (stays) {
         const i64 at = to + __popc(staying & lanes_below());
         targets[at] = target;
