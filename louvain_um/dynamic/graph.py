@@ -118,6 +118,7 @@ class DynamicGraph:
     store : {"rows", "csr", …}
         How arcs are kept. "rows" suits everything; the others are for comparison. Options follow
         a name: ``"pages:page=128:order=sorted"``. `louvain_um.dynamic.stores` has all of them.
+        With ``"pages:directed=yes"`` an edge is an arc from u to v, for operators and products.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         Where the arcs are; "auto" is the device of the given graph, or else the CPU. Of a graph on
         a device `snapshot` is a `DeviceGraph`, and `louvain` finds its communities there. "bal" is
