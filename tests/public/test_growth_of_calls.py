@@ -40,7 +40,7 @@ FEWEST_SECONDS = 0.001
 
 FEWEST_BYTES = 1 << 18
 
-BYTES_PER_VERTEX = 140
+BYTES_PER_VERTEX = 100
 """What the largest graphs take at most, with NumPy's temporary arrays."""
 
 UNMEASURED = {
