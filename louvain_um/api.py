@@ -280,8 +280,7 @@ def _run(
     graph: Any, options: Options, observer: Observer, clustered: ClusterRun | None
 ) -> Communities:
     """Detect communities; see `run`."""
-    from louvain_um.core.hierarchy import detect
-    from louvain_um.core.search import search
+    from louvain_um.core.hierarchy import detect, search
     from louvain_um.gpu.runtime.device import pick
 
     if clustered is not None and clustered.cluster is not None:

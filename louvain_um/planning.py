@@ -8,7 +8,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from louvain_um.core import search
+from louvain_um.core import hierarchy
 from louvain_um.errors import OptionError, among
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
@@ -204,8 +204,8 @@ def plan_search(shape: Shape, options: Options, plan_of: Callable[[Shape], Plan]
         course = SearchCourse(options.n_iterations, options.effort == "fast", options.best_of)
         return replace(found, course=course)
     other = found if shape.method == "louvain" else plan_of(replace(shape, method="louvain"))
-    plain, quick, full = search.parts(options)
-    again = search.COMBINED
+    plain, quick, full = hierarchy.parts(options)
+    again = hierarchy.COMBINED
     courses = (
         (found, SearchCourse(plain.n_iterations)),
         (other, SearchCourse(quick.n_iterations, fast=True, runs=again)),

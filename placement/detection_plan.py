@@ -12,6 +12,8 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import OptionError
 from louvain_um.options import Budget
+from louvain_um.placement.hardware import seconds as readable
+from louvain_um.placement.hardware import size
 from louvain_um.placement.layout import (
     ArenaSpec,
     device_bytes,
@@ -54,8 +56,6 @@ from louvain_um.placement.policy.auto import (
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.reasons import Reason, explain, notes, refusal
-from louvain_um.placement.units import seconds as readable
-from louvain_um.placement.units import size
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Sizes that NVIDIA's devices, driver and runtime fix, and the size of blocks.
+"""Sizes that NVIDIA's devices, driver and runtime fix, and the size of blocks; units as text.
 
 Kernels have THREADS, WARP, PAGE and SECTOR from here (`DEFINES` of `gpu.runtime.compile_cache`).
 """
@@ -32,3 +32,23 @@ WARPS: Final = THREADS // WARP
 
 CONTEXT: Final = 512 << 20
 """Bytes of a device that its context and the kernels' code take, about."""
+
+
+def seconds(value: float) -> str:
+    """Return a time for people."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(value) >= unit or (unit == 1e-6 and value):
+            return (
+                f"{value / unit:,.0f} {name}"
+                if abs(value) >= 1000
+                else f"{value / unit:.3g} {name}"
+            )
+    return "0 s"
+
+
+def size(nbytes: int) -> str:
+    """Return bytes for people."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
+        if nbytes >= unit:
+            return f"{nbytes / unit:,.1f} {name}"
+    return f"{nbytes / 1024:,.1f} KiB" if nbytes >= 1024 else f"{nbytes:,.0f} B"

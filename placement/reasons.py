@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from louvain_um.core.array_spec import STAGES, ArraySpec, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.hardware import BLOCK
+from louvain_um.placement.hardware import BLOCK, seconds, size
 from louvain_um.placement.layout import (
     HELD_BLOCKS,
     MANAGED,
@@ -32,7 +32,6 @@ from louvain_um.placement.model.forecast import coming
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.auto import Candidate, Request
 from louvain_um.placement.policy.policy import AUTO, Placement
-from louvain_um.placement.units import seconds, size
 
 HOST = Placement("host_mapped")
 

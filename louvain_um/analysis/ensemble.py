@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from louvain_um.algorithms.structure import connected_components
 from louvain_um.api import run
 from louvain_um.core.compiled import kernel
+from louvain_um.core.hierarchy import seeds_of
 from louvain_um.core.numbering import members, number_by_size
-from louvain_um.core.search import seeds_of
 from louvain_um.errors import warn
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph

@@ -19,7 +19,7 @@ from louvain_um.analysis.profile import (
     lines_of,
     repeat,
 )
-from louvain_um.core.search import refuse_count, seeds_of
+from louvain_um.core.hierarchy import refuse_count, seeds_of
 from louvain_um.errors import OptionError, check_switch, is_number
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph

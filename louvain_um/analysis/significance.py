@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.api import run
+from louvain_um.core.hierarchy import seeds_of
 from louvain_um.core.numbering import community_weights
-from louvain_um.core.search import seeds_of
 from louvain_um.errors import OptionError
 from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.runtime.device import device_errors, is_several, pick

@@ -332,7 +332,7 @@ def results_tables(rows: Sequence[dict[str, Any]], width: int) -> Iterator[Any]:
     """Yield tables of seconds by policy and oversubscription, each within so many characters."""
     # Behind modelled ones are their ranges.
     from louvain_um.cli.terminal import new_table
-    from louvain_um.placement.units import seconds
+    from louvain_um.placement.hardware import seconds
     from louvain_um.profiling.sweep.replay_tables import format_rates
 
     def shown(row: dict[str, Any] | None) -> str:

@@ -9,8 +9,8 @@ from louvain_um.cli.terminal import console, new_table
 from louvain_um.core.array_spec import STAGES
 from louvain_um.distributed.rank_plans import LARGE
 from louvain_um.graph.limits import MAX_VERTICES
+from louvain_um.placement.hardware import seconds, size
 from louvain_um.placement.layout import placed
-from louvain_um.placement.units import seconds, size
 from louvain_um.results.display import count
 
 if TYPE_CHECKING:

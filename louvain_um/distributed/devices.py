@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.core.hierarchy import MoveStats, detect
+from louvain_um.core.hierarchy import MoveStats, detect, search
 from louvain_um.core.objective import Problem, problem_of
-from louvain_um.core.search import search
 from louvain_um.distributed.communicator import RankSpan, report, summary
 from louvain_um.distributed.partition import cut_by_arcs
 from louvain_um.distributed.run import refuse_extended_rule, refuse_policies

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.core.hierarchy import detect
+from louvain_um.core.hierarchy import detect, search
 from louvain_um.core.objective import takes_extended_rule
-from louvain_um.core.search import search
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import Host
 from louvain_um.distributed.checkpoint import Checkpoint

@@ -26,9 +26,9 @@ from louvain_um.formats.column_roles import (
     title_of,
 )
 from louvain_um.formats.edge_list.number_vertices import number_vertices, refuse_ids
+from louvain_um.formats.edge_list.reader import AS_WEIGHT, OTHERS, notes_on_ends
 from louvain_um.formats.ids import ascending
 from louvain_um.formats.matrices import from_labelled
-from louvain_um.formats.notes import AS_WEIGHT, OTHERS, notes_on_ends
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import Numbered, is_incidence, modes_of, split_modes
 from louvain_um.graph.graph import Graph

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import OptionError
-from louvain_um.placement.hardware import BLOCK, CONTEXT, PAGE
-from louvain_um.placement.units import size
+from louvain_um.placement.hardware import BLOCK, CONTEXT, PAGE, size
 
 if TYPE_CHECKING:
     from louvain_um.placement.policy.policy import Placement

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.hardware import ALIGNED
+from louvain_um.placement.hardware import ALIGNED, size
 from louvain_um.placement.machine.machine import MOST_GPUS
-from louvain_um.placement.units import size
 
 MOST_COUNT: Final = 1e30
 """Most passes, accesses or operations."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.options import Budget
+from louvain_um.placement.hardware import seconds, size
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import Estimate, blocking_factor, launches
 from louvain_um.placement.policy.find import find_policy, refuse_misspelt
@@ -17,7 +18,6 @@ from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.program import Program
 from louvain_um.placement.program.solver import device_bytes, held_by_phase, refuse_beyond, solve
-from louvain_um.placement.units import seconds, size
 
 if TYPE_CHECKING:
     import pandas as pd

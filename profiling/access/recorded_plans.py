@@ -15,6 +15,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.options import Method
 from louvain_um.placement.detection_plan import Plan, make_plan
+from louvain_um.placement.hardware import size
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.workload import Facts, kind_of
@@ -23,7 +24,6 @@ from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import solve
-from louvain_um.placement.units import size
 from louvain_um.profiling.simulator import Array, HostTouches, Touches, concatenate_touches
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access

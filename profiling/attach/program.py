@@ -25,8 +25,8 @@ from louvain_um.core import private_files
 from louvain_um.core.atomic_files import temporary_folder
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.gpu.runtime.compile_cache import cache_folder
+from louvain_um.placement.hardware import size
 from louvain_um.placement.memory.guard import WARNING
-from louvain_um.placement.units import size
 from louvain_um.profiling.attach.policy import Advice, served
 from louvain_um.profiling.attach.records import Record, Records
 from louvain_um.profiling.attach.to_session import session_of

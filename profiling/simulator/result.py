@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.units import seconds
+from louvain_um.placement.hardware import seconds
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.simulator.trace import Array, Trace
 

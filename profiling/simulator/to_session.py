@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.units import seconds as format_seconds
+from louvain_um.placement.hardware import seconds as format_seconds
 from louvain_um.profiling.access.recordings import access_maps
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.session import Lifetime, PhaseSpan

@@ -19,8 +19,8 @@ from louvain_um.core.array_spec import Role, level_of, role_of
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.plain_data import Within, build, check_fields, read_archive, to_bytes
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.hardware import size
 from louvain_um.placement.machine.machine import MOST_GPUS
-from louvain_um.placement.units import size
 from louvain_um.profiling.session.events import MOST_LEVELS
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
 from louvain_um.profiling.simulator.touches import Touches, concatenate_touches

@@ -13,11 +13,11 @@ import numpy as np
 
 from louvain_um.errors import OptionError, is_number
 from louvain_um.options import Budget, Method, Options
+from louvain_um.placement.hardware import size
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Program
-from louvain_um.placement.units import size
 from louvain_um.profiling.access.recorded_plans import program_of, trace_of
 from louvain_um.profiling.simulator import Driver, Trace
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from louvain_um.core.array_spec import STAGES
 from louvain_um.core.ledger import GROUPS
+from louvain_um.placement.hardware import seconds, size
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
-from louvain_um.placement.units import seconds, size
 from louvain_um.profiling.access.recorded_plans import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import louvain_um as lu
+from louvain_um.core.hierarchy import search
 from louvain_um.core.numbering import agreement
-from louvain_um.core.search import search
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 

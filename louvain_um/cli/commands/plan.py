@@ -185,7 +185,7 @@ def detect(
     from louvain_um import planning
     from louvain_um.formats.size_from_header import reading_bytes
     from louvain_um.options import Budget, Options
-    from louvain_um.placement.units import size as size_text
+    from louvain_um.placement.hardware import size as size_text
 
     counts = size_given(graph, vertices, arcs)
     options = placing.checked(peer_memory)
@@ -318,7 +318,7 @@ def store(
     """Plan the memory of a graph that changes: `louvain-um plan store pages friends.csv`."""
     from louvain_um.dynamic.declared import DynamicSize
     from louvain_um.options import parse_count
-    from louvain_um.placement.units import size as size_text
+    from louvain_um.placement.hardware import size as size_text
     from louvain_um.planning import plan
 
     values: dict[str, Any] = {"growth": growth, "device": "cpu" if on_cpu else None}

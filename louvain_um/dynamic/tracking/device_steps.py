@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy, rules
-from louvain_um.core.hierarchy import LevelLoop, Stopwatch
+from louvain_um.core.hierarchy import LevelLoop, Stopwatch, search
 from louvain_um.core.interrupts import uninterrupted
-from louvain_um.core.search import search
 from louvain_um.dynamic.batches.changes import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.device_identity import DeviceListed

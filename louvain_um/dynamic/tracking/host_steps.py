@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy, rules
+from louvain_um.core.hierarchy import search
 from louvain_um.core.numbering import add_masses, sum_of_squares
-from louvain_um.core.search import search
 from louvain_um.cpu.dynamic import inherit
 from louvain_um.cpu.dynamic import split as splitting
 from louvain_um.cpu.engine import CpuEngine

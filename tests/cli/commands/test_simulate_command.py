@@ -4,9 +4,9 @@ import re
 import pytest
 
 from louvain_um.gpu.runtime import device
+from louvain_um.placement.hardware import size
 from louvain_um.placement.machine import calibrate
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.units import size
 from louvain_um.profiling.simulator import load_trace
 from tests.cli.conftest import FIELDS
 
