@@ -235,6 +235,7 @@ def from_ids(
         found = Numbered(u, v, len(names), names)
     found = modes_of(found, sides.titles, declared=sides.declared, one=options.bipartite is False)
     notes = [*notes, *found.notes]
+    owned = owned or w is None  # numbered ids are no user's
     return make_graph(
         found.u, found.v, w, found.names, options, n=found.n, notes=notes, owned=owned
     )
