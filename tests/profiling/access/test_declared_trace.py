@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 import louvain_um as lu
 from louvain_um.algorithms.programs import BUILDERS, program_for
-from louvain_um.errors import OptionError
 from louvain_um.generators import rmat
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
@@ -216,11 +215,6 @@ def test_neighbouring_runs_of_random_accesses_share_a_sample(monkeypatch):
     assert runs[1].seconds == pytest.approx(runs[0].seconds, rel=0.02)
 
 
-def test_what_is_no_algorithm_is_refused(graph):
-    with pytest.raises(OptionError, match="program must be one of bfs"):
-        program_for("dfs", graph)
-
-
 def test_the_command_line_plans_and_simulates_algorithms(tmp_path):
     from louvain_um.cli import app
 
@@ -298,15 +292,6 @@ def test_a_stream_and_its_addresses_fault_alike(share):
     data = ProgramArray(name="data", shape=8 * MIB, reads=Stream(3), from_host=1)
     program = Program(name="p", arrays=[data], phases=[Phase(name="run", passes=3)])
     compared(program, stream_addresses(32 * MIB, 3), {"data": (0, 32 * MIB)}, share)
-
-
-@pytest.mark.parametrize("share", [1, 0.3])  # with almost enough memory, runs scatter by seed
-def test_a_gather_and_its_addresses_fault_alike(share):
-    count = 200_000
-    table = ProgramArray(name="table", shape=8 * MIB, reads=Gather(count), from_host=1)
-    program = Program(name="p", arrays=[table], phases=[Phase(name="run")])
-    addresses = np.random.default_rng(0).integers(0, 32 * MIB, count)
-    compared(program, addresses, {"table": (0, 32 * MIB)}, share, faults=0.03)
 
 
 @pytest.mark.parametrize("share", [1, 0.5])

@@ -262,20 +262,6 @@ def test_own_code_is_recorded(tmp_path):
         pass
 
 
-def test_a_run_that_fails_leaves_what_it_had(tmp_path):
-    path = tmp_path / "run.npz"
-    with (
-        pytest.raises(RuntimeError),
-        recording(device="cpu", save_to=path) as run,
-        run.phase("think"),
-    ):
-        raise RuntimeError
-    session = load(path)
-    assert not session.metadata["complete"]
-    assert "cut short" in session.notes[0]
-    assert session.phases[0].phase == "think"
-
-
 def test_an_interrupt_before_accesses_are_counted_is_raised(monkeypatch):
     def interrupt(launches):
         raise KeyboardInterrupt
