@@ -99,6 +99,14 @@ CALLS = {
 }
 """By public name: a call with a graph, a folder, and the device."""
 
+LIBRARIES = {
+    "write_graph: cyjs": ["networkx"],
+    "write_graph: parquet": ["pyarrow"],
+    "Communities: to_networkx": ["networkx"],
+    "Communities: plot": ["networkx", "matplotlib"],
+}
+"""What calls need beside the package's own requirements."""
+
 COPIED = {
     "Graph: to_scipy": "is a matrix in host memory",
 }
@@ -201,6 +209,8 @@ def plain(result):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_copy_no_rows_to_the_host(fetched, name, tmp_path):
+    for library in LIBRARIES.get(name, ()):
+        pytest.importorskip(library)
     graph = PATH if "bipartite" in name else GRAPH
     made = plain(CALLS[name](DeviceGraph.from_host(graph), tmp_path, device="cuda"))
     assert (fetched != []) == (name in COPIED)
