@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,27 @@ def test_a_narrow_terminal_cuts_no_name_and_no_range(run, source, monkeypatch):
     for name in ("base", "adv9"):
         assert sum(line.startswith(name) for line in done.out.splitlines()) == len(heads)
     assert max(map(len, done.out.split("\n\n", 1)[1].splitlines())) <= 80
+
+
+def test_the_how_to_shows_what_it_says(run, tmp_path):
+    page = (Path(__file__).parents[3] / "docs/howto/policies.md").read_text()
+    made = re.search(r"louvain-um (generate lfr \d+) -o g.mtx", page)[1].split()
+    graph = tmp_path / "g.mtx"
+    assert run(*made, "-o", graph).code == 0
+    asked = re.search(r"louvain-um simulate g.mtx (.* base,adv2,adv7,auto)\n", page)[1].split()
+    done = run("simulate", graph, *asked)
+    assert "too small" not in done.err
+    rows = run("simulate", graph, *asked, "--json").json["results"]
+    evictions = {row["oversubscription"]: row["evictions"] for row in rows[:5]}
+    assert [rate for rate, count in evictions.items() if count] == [30, 50, 70]
+    times = {(row["policy"], row["oversubscription"]): row["seconds"] for row in rows}
+    for rate, evicted in evictions.items():
+        fastest = sorted(("base", "adv2", "adv7"), key=lambda name: times[name, rate])
+        assert fastest[0] == ("adv2" if evicted else "base")
+        assert times["auto", rate] < times[fastest[0], rate]
+    assert times["adv7", 50] < times["base", 50]
+    assert times["adv7", 30] > times["base", 30]
+    assert [row["evictions"] for row in rows if row["policy"] == "adv7"] == [0] * 5
 
 
 def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
