@@ -36,6 +36,12 @@ COMMANDS: Final = (
 )
 """Commands that compile what others use. Those that need the same kernel wait for each other."""
 
+CHILD: Final = (
+    "from louvain_um.formats.cells import end_with_parent; end_with_parent(); "
+    "from louvain_um.__main__ import main; main()"
+)
+"""What runs a command in a process that ends with this one, however this one ends."""
+
 Architecture = Annotated[
     int | None,
     option(
@@ -99,13 +105,15 @@ def warmup(
 
 
 def run(command: Sequence[str], folder: str, children: list[subprocess.Popen[str]]) -> None:
-    """Run a command of this program in a folder, in a process that is listed."""
+    """Run a command of this program in a folder, in a process that is listed and ends with this."""
     with subprocess.Popen(
-        [sys.executable, "-m", "louvain_um", *command, "--quiet"],
-        cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", CHILD, *command, "--quiet"], cwd=folder,
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     ) as child:  # fmt: skip
         children.append(child)
-        _, said = child.communicate()
+        assert child.stderr is not None
+        said = child.stderr.read()  # `communicate` would close the pipe that it ends with
+        child.wait()
     if child.returncode:
         raise LouvainUmError(f"louvain-um {' '.join(command)} failed: {said.strip()}")
 

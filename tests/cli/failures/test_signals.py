@@ -15,7 +15,7 @@ from louvain_um.cli.exit_codes import Interruption, handler
 from louvain_um.core import interrupts
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
-from tests.cli.failures.processes import start, wait_for_handlers
+from tests.cli.failures.processes import is_running, start, wait_for_handlers
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.system
@@ -320,6 +320,22 @@ def test_a_library_that_never_returns_is_left(tmp_path, words, number, code, las
         assert ended(int(pid.read_text()))
     finally:
         run.kill()
+
+
+def test_processes_that_compile_end_with_the_command(tmp_path):
+    psutil = pytest.importorskip("psutil")
+    caches = dict.fromkeys(("NUMBA_CACHE_DIR", "LOUVAIN_UM_CACHE", "TMPDIR"), str(tmp_path))
+    command = start("warmup", "-q", env={**os.environ, **caches, "PYTHONPATH": str(ROOT)})
+    this, compiling, end = psutil.Process(command.pid), [], time.monotonic() + 100
+    while not compiling and time.monotonic() < end:
+        compiling = this.children()
+        time.sleep(0.02)
+    command.kill()
+    command.communicate(timeout=20)
+    end = time.monotonic() + 20
+    while not compiling or [*filter(is_running, compiling)]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_library_that_ends_its_process_is_an_error(tmp_path, monkeypatch):
