@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from louvain_um.profiling.sweep.results import Row, gains
+from louvain_um.profiling.sweep.results import Row, Sweep, gains
 
 MACHINES: Final[dict[str, str]] = {
     "p4000": "PASCAL: 2 × Xeon Silver 4114, 32 GB; Quadro P4000, 8 GB",
@@ -123,6 +123,18 @@ def published_name(graph: str) -> str | None:
         if name.lower().replace("_", "-") in plain:
             return name
     return None
+
+
+def averaged(sweep: Sweep) -> list[Row]:
+    """Return the runs that means are over: of a study, those of graphs that fit the GPUs.
+
+    The others have a single oversubscription each (Table 4.7).
+    """
+    return [
+        row
+        for row in sweep.results
+        if not sweep.is_study or published_name(row["graph"]) not in NON_FITTING
+    ]
 
 
 def against_thesis(rows: Sequence[Row]) -> list[str]:

@@ -180,11 +180,7 @@ def in_core(sweep: Sweep) -> Table:
 def mean_gains(sweep: Sweep) -> Table:
     """Return mean gains over base next to the published ones: Table 4.6."""
     rows: list[dict[str, Any]] = []
-    results = [
-        row
-        for row in sweep.results
-        if published.published_name(row["graph"]) not in published.NON_FITTING
-    ]
+    results = published.averaged(sweep)
     percents: list[float] = sorted({row["oversubscription"] for row in results})
     for machine in machines(results):
         for policy, by_rate in gains(runs_on(results, machine)).items():

@@ -79,8 +79,9 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
 def gain_chart(sweep: Sweep) -> Figure | None:
     """Return mean gains over base, a panel per machine, the study's published (Table 4.6) last."""
     lines: dict[str, Lines] = {}
-    for machine in results.machines(sweep.results):
-        found = {policy: by for policy, by in gains(results.runs_on(sweep.results, machine)).items()
+    rows = published.averaged(sweep)
+    for machine in results.machines(rows):
+        found = {policy: by for policy, by in gains(results.runs_on(rows, machine)).items()
                  if by}  # fmt: skip
         if found:
             lines[results.machine_label(machine)] = found

@@ -90,8 +90,9 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
 def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
     """Return the gain over base of each policy by oversubscription, the best policy first."""
     items: list[Table | Figure] = []
-    for number, machine in enumerate(results.machines(sweep.results)):
-        found = {policy: by for policy, by in gains(results.runs_on(sweep.results, machine)).items()
+    rows = published.averaged(sweep)
+    for number, machine in enumerate(results.machines(rows)):
+        found = {policy: by for policy, by in gains(results.runs_on(rows, machine)).items()
                  if by}  # fmt: skip
         rates = sorted({rate for by in found.values() for rate in by})
         if not rates:
@@ -121,8 +122,9 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return gains by oversubscription, and the published ones."""
     items: list[Table | Figure] = []
     colours = policy_colours(["base", *(row["policy"] for row in sweep.results)])
-    for number, machine in enumerate(results.machines(sweep.results)):
-        gained = gains(results.runs_on(sweep.results, machine))
+    rows = published.averaged(sweep)
+    for number, machine in enumerate(results.machines(rows)):
+        gained = gains(results.runs_on(rows, machine))
         series = {policy: (list(by), list(by.values())) for policy, by in gained.items() if by}
         if series:
             rates = sorted({rate for by in gained.values() for rate in by})

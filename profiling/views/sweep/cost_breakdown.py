@@ -18,6 +18,7 @@ from louvain_um.profiling.sweep.results import (
     machines,
     runs_on,
 )
+from louvain_um.profiling.thesis.published import averaged
 from louvain_um.profiling.views.session.verdict import Verdict
 from louvain_um.profiling.views.table import Column, Table, format_value
 
@@ -71,8 +72,9 @@ def traffic(sweep: Sweep) -> Table:
 def fastest(sweep: Sweep) -> Verdict:
     """Return which policy was fastest, at which oversubscription."""
     texts = []
-    for machine in machines(sweep.results):
-        result = gains(runs_on(sweep.results, machine))
+    averaged_runs = averaged(sweep)
+    for machine in machines(averaged_runs):
+        result = gains(runs_on(averaged_runs, machine))
         rates = sorted({rate for by_rate in result.values() for rate in by_rate})
         winners: list[tuple[str, float, float]] = []  # policy, gain, oversubscription
         for rate in rates:
@@ -83,7 +85,7 @@ def fastest(sweep: Sweep) -> Verdict:
             spans = ", ".join(
                 _span(name, list(rows)) for name, rows in groupby(winners, key=lambda win: win[0])
             )
-            graphs, ran = base_coverage(runs_on(sweep.results, machine))
+            graphs, ran = base_coverage(runs_on(averaged_runs, machine))
             all_of_them = all(ran[rate] == graphs for rate in rates)
             whose = "all graphs" if all_of_them else "the graphs that base could run"
             texts.append(f"Fastest on average over {whose} ({machine_label(machine)}): {spans}.")

@@ -7,8 +7,10 @@ from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simula
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.charts import DOTS, charts, save
+from louvain_um.profiling.views.html.sweep_parts import sweep_parts
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.tables import by_group
+from louvain_um.profiling.views.sweep.cost_breakdown import fastest
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 pytest.importorskip("matplotlib")
@@ -88,6 +90,24 @@ def test_the_charts_of_a_sweep():
                            "fault-shares", "iterations-0-karate"]  # fmt: skip
     lines = found["times-0-uk-2002-like"].axes[0].lines
     assert [line.get_label() for line in lines] == ["base", "adv2", "auto"]  # adv9 was not feasible
+
+
+def test_means_of_a_study_leave_out_graphs_of_one_oversubscription():
+    large = [
+        row | {"graph": "sk-2005", "oversubscription": 75}
+        for row in sweep_rows()
+        if row["graph"] == "karate" and row["oversubscription"] == 30
+    ]
+    assert large
+    for scale, rates in ((0.125, {0, 30}), (None, {0, 30, 75})):
+        sweep = Sweep.of([row | {"scale": scale} for row in (*sweep_rows(), *large)])
+        lines = charts([], sweep)["gains"].axes[0].lines
+        assert {
+            x for line in lines if line.get_label() == "auto" for x in line.get_xdata()
+        } == rates
+        assert ("75 %" in fastest(sweep).finding) == (75 in rates)
+        shown = {item.name: item for part in sweep_parts(sweep) for item in part.items}
+        assert ("75 %" in shown["gain-heat-0"].svg) == (75 in rates)
 
 
 def test_every_machine_has_a_panel_and_every_line_its_name():
