@@ -57,6 +57,7 @@ UNMEASURED = {
     "DynamicGraph.linked_device_view": "on a device",
     "DynamicGraph.linked_view": "arrays of the store",
     "DynamicGraph.unchanged": "a lock",
+    "DynamicGraph.refuse_directed": "a check of one attribute",
     "Placer": "arrays on a device",
 }
 """Public calls, or all of a class, and why they have no case."""
