@@ -277,13 +277,9 @@ def _check_room(
 
 
 def _returning(steps: Sequence[Step]) -> set[int]:
-    """Return arrays that the host touches after a kernel, and a kernel after that."""
-    launches = [at for at, step in enumerate(steps) if isinstance(step, Launch)]
+    """Return arrays that the host touches, and a kernel after that."""
     away, found = set[int](), set[int]()
-    inner = steps[launches[0] : launches[-1] + 1] if launches else ()
-    if not any(isinstance(step, HostTouches) for step in inner):
-        return found
-    for step in inner:
+    for step in steps:
         if isinstance(step, HostTouches):
             away |= set(step.touches.array.tolist())
         elif isinstance(step, Launch) and away:

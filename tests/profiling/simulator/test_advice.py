@@ -153,6 +153,13 @@ def test_device_arrays_that_do_not_fit_are_refused():
         run(array(4), [], placements={"data": "device"}, capacity=3 * BLOCK)
 
 
+def test_device_arrays_that_the_host_takes_need_a_block_to_return():
+    placed = {"placements": {"data": "device"}, "capacity": BLOCK}
+    assert run(array(), [scan(array()), WRITTEN_BY_HOST], **placed).bytes_to_host == BLOCK
+    with pytest.raises(MemoryBudgetError):
+        run(array(), [WRITTEN_BY_HOST, scan(array())], **placed)
+
+
 def test_small_device_arrays_that_the_host_takes_have_room_to_return():
     items = [array(2 / PAGES, name=f"a{number}") for number in range(200)]
     use = Touches.runs(range(200), 0, 2, Access.WRITE)
