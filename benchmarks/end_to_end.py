@@ -1,7 +1,8 @@
-"""From a file or an array to labels, warm and cold, compared with reading the same bytes.
+"""From a file or an array to labels or a graph, compared with reading the same bytes, and pandas.
 
     python benchmarks/end_to_end.py [--graphs lfr22 rmat22 | --edges N] [--runs 3] [--commands]
-                                    [--parts rows fresh] [--sources CSV] [--out FILE]
+                                    [--parts rows fresh] [--sources CSV] [-o FILE]
+    python benchmarks/end_to_end.py --parts numbers names [--edges N] [--runs 9]
 
 Takes generated graphs (with `--edges`, a random one, which needs no GPU) and gives their edges, in
 random order, as a CSV file, a Parquet file, an ``.npz`` file of ours, a SciPy matrix and, on a
@@ -10,7 +11,7 @@ the first call is cold in this process, the fastest of the others warm. Files ar
 Without a GPU, each is also made into the graph alone. Floors of the same run:
 `pyarrow.csv.read_csv`, `pyarrow.parquet.read_table`, `numpy.load`, one sort of as many keys as
 there are arcs. A GPU parses the CSV file and, for comparison, so does the host: the program ends
-with an error if their labels differ. `--commands` also times whole commands. On Linux, `peak`
+with an error if their labels differ. `--commands` also times whole commands. `peak`
 is the most memory of the host that a warm call takes, relative to the graph's arrays.
 
 The part `fresh` times the first calls on a GPU with empty caches of kernels, in a process that runs
@@ -18,6 +19,14 @@ Louvain, Leiden and Louvain of a CSV file, in this order: as installed, after `l
 and with CUDA kernels that a wheel, which it builds and installs, has for this GPU (that takes
 setuptools). `more` is relative to a second process with the same caches. Parts and sources that are
 not measured stay in the record.
+
+The parts `numbers` and `names` compare reading with pandas. Numbers: files of 5 M edges: ids
+separated by tabs; ids and weights separated by commas, with all digits of a double; the same with
+three decimals. pandas returns columns of numbers; louvain-um also numbers the vertices, merges
+duplicate edges and sorts the rows. Names: 1 M edges between 200,000 named vertices, as a file and
+as a pandas frame. pandas numbers the names in sorted order (`factorize`); louvain-um also builds
+the graph, with and without Arrow. Readers alternate, so that other work on the machine affects all
+of them; the fastest run counts.
 """
 
 from __future__ import annotations
@@ -40,11 +49,12 @@ import pandas
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from common import HERE, device_graph, kept, machine, save
+from common import HERE, Peak, device_graph, kept, machine, parser, save
 from scipy.sparse import csr_array
 
 import louvain_um as lu
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.formats import tables
 from louvain_um.gpu.building import edges
 from louvain_um.gpu.runtime.device import capabilities, pick
 
@@ -62,18 +72,26 @@ print(json.dumps([after - before for before, after in zip(ends, ends[1:])]))
 CACHES = ("NUMBA_CACHE_DIR", "LOUVAIN_UM_CACHE", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
 
 
+READERS = {"numbers": 5_000_000, "names": 1_000_000}
+"""Parts that compare reading with pandas, and their edges."""
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--graphs", nargs="+", default=["lfr22", "rmat22"])
-    parser.add_argument("--edges", type=int, help="a random graph of so many edges instead")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--commands", action="store_true", help="also time whole commands")
-    parser.add_argument("--parts", nargs="+", choices=("rows", "fresh"), default=["rows"])
-    parser.add_argument("--sources", nargs="+", help="only these rows")
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--graphs", nargs="+", default=["lfr22", "rmat22"])
+    options.add_argument("--edges", type=int, help="a random graph of so many edges instead")
+    options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--commands", action="store_true", help="also time whole commands")
+    parts = ("rows", "fresh", *READERS)
+    options.add_argument("--parts", nargs="+", choices=parts, default=["rows"])
+    options.add_argument("--sources", nargs="+", help="only these rows")
+    given = options.parse_args()
+    readers = [part for part in given.parts if part in READERS]
+    if readers:
+        compare_readers(readers, given)
+        return
     gpu = on_gpu()
-    record = kept("end_to_end", given.out, "cuda" if gpu else "cpu") | {"machine": machine()}
+    record = kept("end_to_end", given.output, "cuda" if gpu else "cpu") | {"machine": machine()}
     graphs = given.graphs if given.edges is None else [f"random, {given.edges} edges"]
     for part in given.parts:
         rows = record.get(part, []) if given.sources else []
@@ -87,7 +105,7 @@ def main() -> None:
                 for row in rows:
                     record[part].append({"graph": graph, **row})
                     print(*(f"{key} {value}" for key, value in row.items()), sep="  ", flush=True)
-                    save("end_to_end", record, given.out, "cuda" if gpu else "cpu")
+                    save("end_to_end", record, given.output, "cuda" if gpu else "cpu")
 
 
 def on_gpu() -> bool:
@@ -243,22 +261,14 @@ def row_of(
     nbytes: int | None = None,
 ) -> dict[str, Any]:
     """Return the first and the fastest of further runs, and the fastest of the floor."""
-    cold, held = seconds(way), resident("VmRSS")
-    if held is not None:
-        Path("/proc/self/clear_refs").write_text("5")  # VmHWM becomes what is resident now
-    row = {"source": name, "cold": cold, "warm": min(seconds(way) for _ in range(runs))}
-    if held is not None and nbytes is not None:
-        row["peak"] = round(((resident("VmHWM") or held) - held) / nbytes, 2)
+    cold = seconds(way)
+    with Peak() as peak:
+        row = {"source": name, "cold": cold, "warm": min(seconds(way) for _ in range(runs))}
+    if nbytes is not None:
+        row["peak"] = round(peak.above / nbytes, 2)
     if floor is not None:
         row["floor"] = min(seconds(floor) for _ in range(runs))
     return row
-
-
-def resident(name: str) -> int | None:
-    """Return what Linux says of this process's resident bytes."""
-    path = Path("/proc/self/status")
-    lines = path.read_text().splitlines() if path.exists() else ()
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(name)), None)
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -266,6 +276,120 @@ def seconds(work: Callable[[], Any]) -> float:
     begin = time.perf_counter()
     work()
     return round(time.perf_counter() - begin, 4)
+
+
+def lists(folder: Path, edges: int) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Write the lists; return their paths and the options for pandas."""
+    rng = np.random.default_rng(1)
+    n = max(2, edges // 5)
+    ids = {"source": rng.integers(0, n, edges), "target": rng.integers(0, n, edges)}
+    weights = rng.random(edges) * 10
+    plain, full, short = (folder / name for name in ("plain.tsv", "full.csv", "short.csv"))
+    pandas.DataFrame(ids).to_csv(plain, sep="\t", header=False, index=False)
+    pandas.DataFrame({**ids, "weight": weights}).to_csv(full, index=False)
+    pandas.DataFrame({**ids, "weight": weights.round(3)}).to_csv(short, index=False)
+    return {
+        "unweighted, tabs": (plain, {"sep": "\t", "header": None}),
+        "weighted, commas, all digits": (full, {}),
+        "weighted, commas, three decimals": (short, {}),
+    }
+
+
+def named_frame(edges: int) -> pandas.DataFrame:
+    """Return edges between named vertices, a fifth as many as edges."""
+    rng = np.random.default_rng(1)
+    n = max(2, edges // 5)
+    names = np.array([f"user{i:07d}" for i in rng.permutation(n)])
+    return pandas.DataFrame({end: names[rng.integers(0, n, edges)] for end in ("source", "target")})
+
+
+def factorize(frame: pandas.DataFrame) -> object:
+    """Number the names of both columns in sorted order, as pandas does it."""
+    ends = (frame[end].to_numpy(object) for end in ("source", "target"))
+    return pandas.factorize(np.concatenate(list(ends)), sort=True)
+
+
+def without_arrow(frame: pandas.DataFrame) -> object:
+    """Build the graph of a frame as if pyarrow were missing."""
+    least, tables.ARROW_EDGES = tables.ARROW_EDGES, sys.maxsize
+    try:
+        return lu.as_graph(frame)
+    finally:
+        tables.ARROW_EDGES = least
+
+
+def clock(call: Callable[[], object]) -> tuple[float, float]:
+    """Return the wall-clock and processor seconds of a call."""
+    wall, busy = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - wall, time.process_time() - busy
+
+
+def alternately(
+    title: str, edges: int, runs: int, peers: dict[str, Callable[[], object]]
+) -> dict[str, Any]:
+    """Time the readers alternately, after a warm-up of each."""
+    for call in peers.values():
+        call()  # compiles
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
+    for _ in range(runs):
+        for name, call in peers.items():
+            seconds[name].append(clock(call))
+    least = {name: min(walls)[0] for name, walls in seconds.items()}
+    ratio = least["louvain_um"] / least["pandas"]
+    shown = ", ".join(f"{name} {value:.3f} s" for name, value in least.items())
+    print(f"{title}: {shown}, ratio {ratio:.2f}", flush=True)
+    return {
+        "file": title, "edges": edges, "ratio": ratio,
+        **{f"{name}_seconds": value for name, value in least.items()},
+        **{f"{name}_cpu_seconds": min(busy for _, busy in seconds[name]) for name in peers},
+        **{f"{name}_all_seconds": [wall for wall, _ in seconds[name]] for name in peers},
+    }  # fmt: skip
+
+
+def numbers(folder: Path, edges: int, runs: int) -> list[dict[str, Any]]:
+    """Measure lists whose ids are numbers."""
+    results = []
+    for title, (path, options) in lists(folder, edges).items():
+        peers = {
+            "louvain_um": lambda path=path: lu.read_graph(path),
+            "pandas": lambda path=path, options=options: pandas.read_csv(
+                path, engine="c", **options
+            ),
+        }
+        results.append({**alternately(title, edges, runs, peers), "bytes": path.stat().st_size})
+    return results
+
+
+def names(folder: Path, edges: int, runs: int) -> list[dict[str, Any]]:
+    """Measure lists whose ids are names, from a file and from a frame."""
+    path, frame = folder / "names.csv", named_frame(edges)
+    frame.to_csv(path, index=False)
+    of_file = {
+        "louvain_um": lambda: lu.read_graph(path),
+        "pandas": lambda: factorize(pandas.read_csv(path)),
+    }
+    of_frame = {
+        "louvain_um": lambda: lu.as_graph(frame),
+        "louvain_um_without_arrow": lambda: without_arrow(frame),
+        "pandas": lambda: factorize(frame),
+    }
+    return [
+        {**alternately("names, commas", edges, runs, of_file), "bytes": path.stat().st_size},
+        alternately("names, a pandas frame", edges, runs, of_frame),
+    ]
+
+
+def compare_readers(parts: list[str], given: argparse.Namespace) -> None:
+    """Compare reading with pandas, and save."""
+    record = kept("reading", given.output)
+    about = {**machine(), "pandas": pandas.__version__, "numpy": np.__version__}
+    with tempfile.TemporaryDirectory() as folder:
+        for part in parts:
+            measure = {"numbers": numbers, "names": names}[part]
+            rows = measure(Path(folder), given.edges or READERS[part], given.runs)
+            record[part] = {"machine": about, "results": rows}
+    print(save("reading", record, given.output))
 
 
 if __name__ == "__main__":

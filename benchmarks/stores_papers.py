@@ -2,7 +2,7 @@
 
     python benchmarks/stores_papers.py [--graphs luxembourg_osm,delaunay_n20] [--device cpu|cuda]
         [--stores pages:page=128,bal] [--batches 10000,1000000] [--runs 2] [--trials 100000]
-        [--missing] [--seconds 240] [--slow 10] [--degrees 5,10,25,50] [--layouts] [--show]
+        [--missing] [--seconds 240] [--slow 10] [--degrees 5,10,25,50] [--layouts]
 
 Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
 `begin`: a graph without edges, where GraphVine reserves its blocks. `bulk`: all edges, in a random
@@ -10,10 +10,8 @@ order, in one batch on it; `held_mb` is what it holds then. `build`: the whole g
 from host memory. Batches, the smallest first, of at most half the edges: random edges are deleted,
 and as many inserted and asked for, and the matrix is multiplied with a vector; of `bal` on a GPU,
 what changed is pushed before. `computes` and `moves` are the shares of that time in which the GPU
-did so, `computing` the first in each twentieth of it; else it was idle. `used_mb` is the memory of
-the GPU in use after each step. Medians after one that warms up. Then all that `louvain-um
-stores --also all` measures. The stores must hold the same in the end. `--show` prints the record as
-one table, with what the papers published.
+did so; else it was idle. Medians after one that warms up. Then all that `louvain-um stores
+--also all` measures. The stores must hold the same in the end.
 
 `--degrees`, on a GPU: random graphs of so many arcs per vertex instead, and what edits the rows of
 `pages`: a warp per row, also keeping it sorted, or a thread, warp or block per update, which locks
@@ -36,16 +34,14 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from common import machine, save, saved
+from common import kept, machine, parser, save
 from paper_graphs import GRAPHS, PaperGraph, sources_of
 
 from louvain_um.algorithms.operators import advance
@@ -64,9 +60,6 @@ UPDATES = (
     "pages:update=vertex", "pages:order=sorted", "pages:update=thread", "pages:update=warp",
     "pages:update=block",
 )  # fmt: skip
-PARTS = 20
-"""Parts of the time of batches, for each of which it is recorded how long the GPU computed."""
-
 LAYOUTS = (
     *(
         f"pages:layout={layout}:page={page}:edges={edges}"
@@ -88,16 +81,6 @@ KERNELS = "batches", "merge", "linked", "queued", "pagerank", "spmv", "triangles
 MANY = 5_000_000
 """Vertices of graphs on which trials run once after one that warms up."""
 
-PUBLISHED = {
-    "bump": "20–100 M inserted/s, 50–150 M deleted/s (GTX 780)",
-    "pages": "≤ 200 M updated/s, > 300 M asked/s, 1–50 M vertices/s (Titan Xp)",
-    "vine": "begun in 0.6–4.0 ms, 1 M edges inserted in 2.3–12 ms, deleted in 6.6–152 ms, "
-    "30–266 M held in 890–9142 MB (RTX 2060)",
-    "bal": "0.4–8.9 M edges/s (RTX 3060)",
-    "ouro": "PageRank 1.5, triangles 1.8 times as fast as `pages` (Titan V)",
-}
-"""What papers say of each store, and the machine."""
-
 GRAPHVINE = {
     "co-papers-dblp": (0.575, 124.647, 890, 0.868, 52.207, 2.444, 151.679, 37.11, 513.151),
     "co-papers-citeseer": (0.589, 129.029, 921, 0.821, 15.432, 2.253, 80.649, 37.658, 550.459),
@@ -109,13 +92,6 @@ GRAPHVINE = {
 }
 """Its tables 2 to 5, on an RTX 2060: ms to begin and in bulk, MB held then, and ms to insert and
 delete 100,000, 1,000,000 and 10,000,000 edges. The record has them beside `vine`."""
-
-SHOWN = (
-    "begin_ms", "bulk_ms", "held_mb", "build_ms", "insert_ms", "delete_ms", "query_ms",
-    "product_ms", "moved_bytes", "skewed_insert_ms", "skewed_delete_ms", "mixed_ms",
-    "add_vertices_ms", "remove_vertices_ms", "pagerank_ms", "spmv_ms", "triangles_ms",
-    "bytes_per_arc",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,19 +186,7 @@ class Recording:
             "edits": np.isin(events.columns["kernel"], edits) & (kinds == Kind.KERNEL),
             "moves": np.isin(kinds, (Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY)),
         }
-        begun, busy = (each[chosen["computes"]] for each in (1e-9 * events.columns["time"], spent))
-        order = np.argsort(begun)
-        begun, busy = begun[order] - begun.min(initial=np.inf), busy[order]
-        # How long kernels ran up to the begin, and up to the end, of each.
-        at = np.stack([begun, begun + busy], axis=1).ravel()
-        upto = np.stack([np.cumsum(busy) - busy, np.cumsum(busy)], axis=1).ravel()
-        edges = np.linspace(0, taken, PARTS + 1)
-        in_part = np.diff(np.interp(edges, at, upto)) if len(at) else np.zeros(PARTS)
-        return {
-            "taken": taken,
-            "computing": [round(float(PARTS * part / taken), 3) for part in in_part],
-            **{what: float(spent[of].sum()) for what, of in chosen.items()},
-        }  # fmt: skip
+        return {"taken": taken, **{what: float(spent[of].sum()) for what, of in chosen.items()}}
 
 
 def batches_on(
@@ -234,7 +198,6 @@ def batches_on(
     find: Callable[..., Any] = graph.has_edges if there is None else there.find_there
     for size, steps in case.batches.items():
         times, moved, busy = [], graph.memory.moved_bytes, Recording(device)
-        used: list[float] = []
         for gone, come in steps:
             if len(times) == 1:
                 busy.begin()
@@ -247,7 +210,6 @@ def batches_on(
                 "product_ms": 1e3 * seconds(there, spmv, graph, x, device=device),
             }
             times.append(taken)
-            used += used_mb(device)
             if max(taken.values()) > 1e3 * slow:
                 break
         kept, found = times[1:] or times, busy.end()
@@ -259,20 +221,9 @@ def batches_on(
             "moved_bytes": (graph.memory.moved_bytes - moved) / len(times),
             "device_bytes": sum(array.nbytes for array in replica.values()) or None,
             **{what: found[what] / found["taken"] for what in ("computes", "moves") if found},
-            **({"computing": found["computing"], "used_mb": used} if found else {}),
         }
         if max(times[-1].values()) > 1e3 * slow:
             return
-
-
-def used_mb(device: str) -> list[float]:
-    """Return the memory of the GPU that is in use, but for what CuPy keeps; nothing on a CPU."""
-    if device == "cpu":
-        return []
-    import cupy
-
-    free, total = cupy.cuda.Device().mem_info
-    return [round((total - free - cupy.get_default_memory_pool().free_bytes()) / 1e6, 1)]
 
 
 def contents(graph: DynamicGraph) -> tuple[int, int]:
@@ -430,46 +381,28 @@ def layouts(args: argparse.Namespace, sizes: list[int]) -> Iterator[dict[str, An
     assert len(held) == 1, "layouts hold different edges"
 
 
-def show(record: dict[str, Any]) -> None:
-    """Print a table of a record: each store on each graph, with its largest batch."""
-    print("| graph | store | batch |", *(f"{name} |" for name in SHOWN), "published |")
-    print("|---" * (len(SHOWN) + 4) + "|")
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in sorted(record["results"], key=lambda r: r["batch"]) + record.get("trials", []):
-        found.setdefault((row["graph"], row["store"]), {"batch": row["batch"]}).update(row)
-    for (graph, store), row in found.items():
-        cells = (f"{row[name]:.3g}" if row.get(name) is not None else "–" for name in SHOWN)
-        published = PUBLISHED.get(store.replace("-", ":").partition(":")[0], "–")
-        print("|", " | ".join([graph, store, f"{row['batch']:,}", *cells, published]), "|")
-
-
 def main() -> None:
     """Measure what is asked for, and add it to the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graphs", default="all")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--stores", help="by default all that the device has")
-    parser.add_argument("--batches", default=BATCHES)
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--trials", type=int, default=100_000, help="edges of a batch; 0: none")
-    parser.add_argument("--missing", action="store_true", help="only what the file lacks")
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--slow", type=float, default=10)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--degrees", help="random graphs of these mean degrees instead")
-    parser.add_argument("--layouts", action="store_true", help="layouts of pages instead")
-    parser.add_argument("--vertices", type=int, default=500_000, help="of random graphs")
-    parser.add_argument("--show", action="store_true", help="print the record")
-    args = parser.parse_args()
-    if args.show:
-        return show(json.loads(saved("stores", args.device, args.out).read_text()))
+    given = parser(__doc__)
+    given.add_argument("--graphs", default="all")
+    given.add_argument("--device", default="cpu")
+    given.add_argument("--stores", help="by default all that the device has")
+    given.add_argument("--batches", default=BATCHES)
+    given.add_argument("--runs", type=int, default=2)
+    given.add_argument("--trials", type=int, default=100_000, help="edges of a batch; 0: none")
+    given.add_argument("--missing", action="store_true", help="only what the file lacks")
+    given.add_argument("--seconds", type=float, default=float("inf"))
+    given.add_argument("--slow", type=float, default=10)
+    given.add_argument("--degrees", help="random graphs of these mean degrees instead")
+    given.add_argument("--layouts", action="store_true", help="layouts of pages instead")
+    given.add_argument("--vertices", type=int, default=500_000, help="of random graphs")
+    args = given.parse_args()
     begun = time.perf_counter()
     chosen = [GRAPHS[name] for name in (args.graphs.split(",") if args.graphs != "all" else GRAPHS)]
     stores = args.stores.split(",") if args.stores else list(STORES)
     sizes = sorted(map(int, args.batches.split(",")))
-    file = saved("stores", args.device, args.out)
-    record = json.loads(file.read_text()) if file.exists() else {"graphs": {}, "results": []}
-    record |= {"machine": machine(), "trials": record.get("trials", [])}
+    record = {"graphs": {}, "results": [], "trials": []}
+    record |= kept("stores", args.output, args.device) | {"machine": machine()}
     if args.device != "cpu":  # side by side; what runs first would compile one after the other
         from louvain_um.gpu.runtime.compile import kernels
         from louvain_um.gpu.runtime.kernel_list import types_of
@@ -487,7 +420,7 @@ def main() -> None:
         for row in measure(args, sizes):
             rows.append(row)
             rows.sort(key=lambda r: (r["batch"], r.get("focus", 0)))
-            save("stores", record, file)
+            save("stores", record, args.output, args.device)
             print(f"{time.perf_counter() - begun:.1f} s", row, flush=True)
         return
     small = case_of(WARMING, [1000], 1, args.device)
@@ -516,7 +449,7 @@ def main() -> None:
             if store == "vine" and case.name in GRAPHVINE:
                 paper_has = {"graph": case.name, "store": "GraphVine's paper"}
                 put(record, paper_has, published(case.name))
-            save("stores", record, file)
+            save("stores", record, args.output, args.device)
             gc.collect()
             print(f"{store} after {time.perf_counter() - begun:.1f} s", *found, flush=True)
         del case
