@@ -108,7 +108,7 @@ def texts() -> Iterator[Target]:
 
 
 def saved(folder: Path) -> Iterator[Target]:
-    """Yield saved files, folders in which a run goes on, and tables of other programs."""
+    """Yield saved files, folders in which a run resumes, and tables of other programs."""
     from tests.saved.continued import continued
     from tests.saved.saved_files import Saved, failure_of, saved_files
 

@@ -7,9 +7,9 @@ end. `--fresh` of the moments are in a separate process, most of which imports m
 are in a child forked from a process that has run the command: its signals are reset, it runs the
 command line's entry point, and its moments are those of the command's work. Its output must be
 absent, that of before, or whole. After the three signals that a program can handle nothing else may
-be left, nor anything in the folder of temporary files; after SIGKILL nothing beside the output once
-the command has been repeated. No traceback may be shown, no
-process may be left, and the exit code must be that of the signal, or 0 if the command had ended.
+be left, nor anything in the folder of temporary files; after SIGKILL nothing next to the output
+once the command has been repeated. No traceback may be shown, no process may be left, and the exit
+code must be that of the signal, or 0 if the command had ended.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ COMMANDS = {
 FOLDERS = (
     "sweep", "stream", "resolution", "stores", "checkpoint", "images", "warmup",
 )  # fmt: skip
-"""Commands that write a folder, in which they go on when they are repeated."""
+"""Commands that write a folder, from which they resume when they are repeated."""
 
 UNFORKABLE = ("cluster", "rows", "checkpoint", "attach", "images", "warmup", "calibrate")
 """Commands whose threads do not survive a fork, or whose variables are read at a process's start:
@@ -97,7 +97,7 @@ every moment is in a separate process."""
 
 LASTING = {"images": 10.0, "warmup": 20.0, "calibrate": 20.0}
 """Commands that compile or measure for long, and the seconds in which each is killed. They are not
-repeated to their end; those that write a folder go on with what is there."""
+repeated to their end; those that write a folder resume from what is there."""
 
 VARIABLES: dict[str, dict[str, str]] = {
     "warmup": {"NUMBA_CACHE_DIR": "OUT", "LOUVAIN_UM_CACHE": "OUT"},

@@ -52,7 +52,7 @@ BUDGET_EXPONENT = 0.2
 SPLITS = 8
 """Random halves of the families."""
 
-BESIDE = 1.2
+BUSY_HOST = 1.2
 """How much longer graphs of the record took than those of `graph_kinds.py`: other programs ran on
 the host. With it both are predicted alike."""
 
@@ -164,7 +164,7 @@ def run_all(chosen: argparse.Namespace) -> None:
 
 def known_rows(record: Row, larger: Row) -> list[Row]:
     """Return runs in core of both records, as one program on the machine takes."""
-    found = [row | {"seconds": row["seconds"] / BESIDE} for row in record["results"]]
+    found = [row | {"seconds": row["seconds"] / BUSY_HOST} for row in record["results"]]
     for row in larger["results"]:
         shape, kind = row["shape"], row["kind"]
         if row["policy"] == "auto" and row["budget"] is None:
@@ -195,10 +195,10 @@ def equal_families(rows: list[Row]) -> Array:
 def spread_out(points: Array, count: int) -> Array:
     """Return some of the points: the middle one, and then always the farthest from all of these."""
     chosen = [int(np.argmin((points**2).sum(1)))]
-    apart = ((points - points[chosen[0]]) ** 2).sum(1)
+    distances = ((points - points[chosen[0]]) ** 2).sum(1)
     while len(chosen) < min(count, len(points)):
-        chosen.append(int(np.argmax(apart)))
-        apart = np.minimum(apart, ((points - points[chosen[-1]]) ** 2).sum(1))
+        chosen.append(int(np.argmax(distances)))
+        distances = np.minimum(distances, ((points - points[chosen[-1]]) ** 2).sum(1))
     return points[chosen]
 
 
@@ -303,13 +303,13 @@ def judged(rows: list[Row]) -> Row:
             halves += ratios.tolist()
             inside += ((low * ratios <= 1) & (high * ratios >= 1)).tolist()
             widths.append(high / low)
-    apart, larger = left_out(rows), np.array(["kind" in row for row in rows])
-    low, high = ends(apart)
+    unseen, larger = left_out(rows), np.array(["kind" in row for row in rows])
+    low, high = ends(unseen)
     return {
         "method": rows[0]["method"], "runs": len(rows), "families": len(families),
         "halves": off(np.array(halves)), "inside_of_halves": sum(inside) / len(inside),
-        "width_of_halves": float(np.median(widths)), "left_out": off(apart),
-        "width": high / low, "larger": off(apart[larger]), "counted": off(left_out(rows, counted)),
+        "width_of_halves": float(np.median(widths)), "left_out": off(unseen),
+        "width": high / low, "larger": off(unseen[larger]), "counted": off(left_out(rows, counted)),
     }  # fmt: skip
 
 
@@ -327,14 +327,14 @@ def in_budgets(larger: Row, rows: list[Row]) -> list[Row]:
 
     Families are left out one by one; times in core by which plans multiply are their own.
     """
-    apart = dict(
+    unseen = dict(
         zip(((row.get("kind"), row["method"]) for row in rows), left_out(rows), strict=True)
     )
     core = {(row.get("kind"), row["method"]): row["seconds"] for row in rows}
     found = []
     for row in larger["results"]:
         key = row["kind"], row["method"]
-        if row["policy"] != "auto" or key not in apart:
+        if row["policy"] != "auto" or key not in unseen:
             continue
         size = {"vertices": row["vertices"], "arcs": row["arcs"]}
         shape = Shape(**size, method=row["method"], **row["shape"])
@@ -344,7 +344,7 @@ def in_budgets(larger: Row, rows: list[Row]) -> list[Row]:
         times = planned.seconds / planned.seconds_in_core
         found.append({
             "method": row["method"], "budget": row["budget"], "times": times,
-            "ratio": apart[key] * core[key] * times / row["seconds"],
+            "ratio": unseen[key] * core[key] * times / row["seconds"],
         })  # fmt: skip
     return found
 

@@ -27,7 +27,7 @@ removed, and ids of these used again.
 
 What takes more than `--slow` seconds is the last of its kind: a batch is not repeated, and larger
 ones are left out; a store built in bulk is not built again, and is left out of graphs with more
-vertices. `--missing` goes on where a call was cut off, or stopped itself after `--seconds`.
+vertices. `--missing` continues where a call was cut off, or stopped itself after `--seconds`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ GRAPHVINE = {
     "rgg_n_2_24_s0": (3.180, 992.54, 9142, 3.333, 3.641, 7.559, 6.563, 40.779, 35.059),
 }
 """Its tables 2 to 5, on an RTX 2060: ms to begin and in bulk, MB held then, and ms to insert and
-delete 100,000, 1,000,000 and 10,000,000 edges. The record has them beside `vine`."""
+delete 100,000, 1,000,000 and 10,000,000 edges. The record has them next to `vine`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,8 +104,8 @@ canvas.addEventListener("pointercancel", e => { touching.delete(e.pointerId); pr
 canvas.addEventListener("pointermove", e => {
   if (touching.size === 2 && touching.has(e.pointerId)) {
     const other = [...touching.values()].find(t => t.pointerId !== e.pointerId), box = canvas.getBoundingClientRect();
-    const apart = t => Math.hypot(t.clientX - other.clientX, t.clientY - other.clientY) || 1;
-    zoom(apart(e) / apart(touching.get(e.pointerId)), other.clientX - box.left, other.clientY - box.top);
+    const distance = t => Math.hypot(t.clientX - other.clientX, t.clientY - other.clientY) || 1;
+    zoom(distance(e) / distance(touching.get(e.pointerId)), other.clientX - box.left, other.clientY - box.top);
     touching.set(e.pointerId, e); moved = true;
     return;
   }

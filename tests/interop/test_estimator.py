@@ -46,7 +46,7 @@ def test_parameters_are_the_options():
 
 
 def test_scikit_learn_conventions():
-    """Beside those that `check_estimator` checks."""
+    """Other tests than those of `check_estimator`."""
     model = lu.Louvain(resolution=0.5, method="leiden")
     with pytest.raises(ValueError, match="no parameter 'gamma'"):
         model.set_params(gamma=1)

@@ -383,7 +383,7 @@ def _paged(analysis: SessionAnalysis, traffic: _Traffic, moving: _Moving) -> Ver
     most, part = traffic.groups[0]
     by_fault = requested < traffic.bytes_in / 2
     moved = format_value(traffic.bytes_in, "bytes")
-    way = "on demand, fault by fault" if by_fault else "ahead of use"
+    way = "on demand, fault by fault" if by_fault else "before use"
     back = (
         f" and {format_value(traffic.bytes_out, 'bytes')} back"
         if traffic.bytes_out > traffic.bytes_in / 4
