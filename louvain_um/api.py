@@ -235,11 +235,7 @@ def detect_partitioned(
 
 
 def _added_to_cells(
-    graph: Any,
-    key: str | None,
-    options: Options,
-    observer: Observer | None,
-    clustered: ClusterRun,
+    graph: Any, key: str | None, options: Options, observer: Observer | None, clustered: ClusterRun
 ) -> Communities:
     """Detect communities, and write them to the AnnData that has the graph if there is a key."""
     if key is None:

@@ -401,12 +401,7 @@ class Placer:
         if room is not None:
             room = max(0, room - SLACK * len(program.arrays))
         return plan_program(
-            program,
-            self.machine,
-            self.policy,
-            self.budget,
-            free=room,
-            managed=self.backend.managed,
+            program, self.machine, self.policy, self.budget, free=room, managed=self.backend.managed
         )
 
     def _wait_for(self, phase: str) -> None:

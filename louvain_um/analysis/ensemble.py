@@ -60,9 +60,7 @@ class Consensus:
 
 
 def find_consensus(
-    graph: Graph,
-    partitions: Sequence[U32],
-    detect: Callable[[Graph, int], Sequence[U32]],
+    graph: Graph, partitions: Sequence[U32], detect: Callable[[Graph, int], Sequence[U32]]
 ) -> Consensus:
     """Return the partition on which runs agree."""
     found = list(partitions)

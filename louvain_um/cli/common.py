@@ -49,8 +49,7 @@ Verbose = Annotated[bool, option("--verbose -v", "Print more detail, and traceba
 Output = Annotated[Path, option("--output -o OUT", "File to write.")]
 Seed = Annotated[int, option("N", "Seed, 0 to 2^32 - 1. The same seed gives the same result.")]
 Resolution = Annotated[
-    float,
-    option("X", "Resolution parameter; above 1 gives more, smaller communities."),
+    float, option("X", "Resolution parameter; above 1 gives more, smaller communities.")
 ]
 Window = Annotated[
     str | None,
@@ -68,12 +67,10 @@ DateFormat = Annotated[
     ),
 ]
 Threshold = Annotated[
-    float,
-    option("X", "Stop when a level gains no more modularity than this.", SEARCH),
+    float, option("X", "Stop when a level gains no more modularity than this.", SEARCH)
 ]
 MaxLevel = Annotated[
-    int | None,
-    option("N", "Maximum number of levels.  [default: no limit]", SEARCH),
+    int | None, option("N", "Maximum number of levels.  [default: no limit]", SEARCH)
 ]
 Device = Annotated[
     str,
@@ -151,8 +148,7 @@ def use_threads(context: typer.Context, threads: int | None) -> int | None:
 
 
 Threads = Annotated[
-    int | None,
-    option("N", "CPU threads.  [default: all cores]", callback=use_threads),
+    int | None, option("N", "CPU threads.  [default: all cores]", callback=use_threads)
 ]
 
 
@@ -190,8 +186,7 @@ Iterations = Annotated[
     ),
 ]
 BestOf = Annotated[
-    int,
-    option("--best-of K", "Number of seeds, of which the best result is kept.", SEARCH),
+    int, option("--best-of K", "Number of seeds, of which the best result is kept.", SEARCH)
 ]
 
 
@@ -307,10 +302,7 @@ def to_json_types(value: object) -> object:
 POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"
 RATES = "0,10,30,50,70"
 
-Policies = Annotated[
-    str,
-    option("LIST", "Comma-separated policies; names or TOML files."),
-]
+Policies = Annotated[str, option("LIST", "Comma-separated policies; names or TOML files.")]
 Rates = Annotated[
     str | None,
     option(

@@ -232,12 +232,7 @@ class DevicePlan(PlanOfOne):
 
 
 def plan_devices(
-    vertices: int,
-    arcs: int,
-    *,
-    devices: int,
-    weighted: bool = False,
-    kind: str | None = None,
+    vertices: int, arcs: int, *, devices: int, weighted: bool = False, kind: str | None = None
 ) -> DevicePlan:
     """Return what each of several H200 of one host takes."""
     refuse_sizes("devices", devices, MOST_DEVICES, vertices, arcs)

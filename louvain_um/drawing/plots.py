@@ -10,13 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.drawing.layout import (
-    Drawing,
-    draw_communities,
-    draw_vertices,
-    drawable,
-    hub_names,
-)
+from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable, hub_names
 from louvain_um.errors import LouvainUmError, OptionError, among, install_hint
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName, Options

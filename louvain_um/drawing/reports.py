@@ -41,11 +41,7 @@ HEAD = ("community", "size", "inside", "cut", "conductance", "density", "hubs")
 
 
 def page(
-    result: Result,
-    graph: Graph,
-    name: str,
-    seed: int,
-    descriptions: Sequence[str] | None = None,
+    result: Result, graph: Graph, name: str, seed: int, descriptions: Sequence[str] | None = None
 ) -> str:
     """Return the text of a page that needs no network; `descriptions` are of communities."""
     try:

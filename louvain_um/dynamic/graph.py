@@ -41,14 +41,7 @@ from louvain_um.dynamic.declared import (
 )
 from louvain_um.dynamic.stores import DEVICE_STORES, share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Growing, Store, given
-from louvain_um.errors import (
-    GraphError,
-    OptionError,
-    among,
-    check_switch,
-    checks_kinds,
-    shown,
-)
+from louvain_um.errors import GraphError, OptionError, among, check_switch, checks_kinds, shown
 from louvain_um.events import announcing
 from louvain_um.gpu.runtime.device import device_of
 from louvain_um.graph.graph import Graph

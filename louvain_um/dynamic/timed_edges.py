@@ -218,12 +218,7 @@ def _of_columns(
 
 
 def _timed(
-    file: GraphFile,
-    columns: _Columns,
-    options: TimedOptions,
-    line: Line,
-    *,
-    sort: bool,
+    file: GraphFile, columns: _Columns, options: TimedOptions, line: Line, *, sort: bool
 ) -> TimedEdges:
     """Check the columns and number the vertices; `line` gives the line of each edge."""
     like = TimeFormat(pattern=options.date_format) if options.date_format else None

@@ -135,11 +135,7 @@ def _twelve_digits(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def modularity(
-    graph: Any,
-    labels: Given,
-    resolution: float = 1.0,
-    *,
-    objective: ObjectiveName = "modularity",
+    graph: Any, labels: Given, resolution: float = 1.0, *, objective: ObjectiveName = "modularity"
 ) -> float:
     """Return Newman's modularity of a partition, with a resolution (Reichardt and Bornholdt).
 
@@ -187,11 +183,7 @@ def _check_resolution(resolution: object) -> None:
 
 
 def quality(
-    graph: Graph,
-    labels: Given,
-    resolution: float = 1.0,
-    *,
-    objective: ObjectiveName = "modularity",
+    graph: Graph, labels: Given, resolution: float = 1.0, *, objective: ObjectiveName = "modularity"
 ) -> Quality:
     """Report modularity, coverage, and each community's conductance, density and components."""
     _check_resolution(resolution)

@@ -195,12 +195,7 @@ ORDERS = tuple(
 
 
 def offloaded_within(
-    form: Form,
-    work: Workload,
-    limit: int,
-    *,
-    order: Order = Order(),
-    in_pages: bool = False,
+    form: Form, work: Workload, limit: int, *, order: Order = Order(), in_pages: bool = False
 ) -> Candidate:
     """Return the candidate that moves arrays to the host until the rest fits."""
     arrays = form.arrays

@@ -292,9 +292,7 @@ class ProgramCost:
             rate = min(PAGEABLE, self.machine.copy_to_device)
             saved = max(saved, runs * array.nbytes / rate - (coming if paged else 0.0))
         return Estimate(
-            phi=phi,
-            tau=saved,
-            sigma=runs * (rounds - 1) * self.machine.launch_seconds - fresh,
+            phi=phi, tau=saved, sigma=runs * (rounds - 1) * self.machine.launch_seconds - fresh
         )
 
 

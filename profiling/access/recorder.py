@@ -401,12 +401,7 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
 
 
 def record(
-    graph: Graph,
-    *,
-    method: Method = "louvain",
-    seed: int = 0,
-    observer: Any = None,
-    **options: Any,
+    graph: Graph, *, method: Method = "louvain", seed: int = 0, observer: Any = None, **options: Any
 ) -> Trace:
     """Run the CPU engine on a graph and return what a GPU run of it would touch.
 

@@ -124,9 +124,7 @@ def trace_of_addresses(
     page = at // PAGE_BYTES - begins[owner] // PAGE_BYTES
     columns = tuple(
         Array(
-            name=name,
-            group=(groups or {}).get(name, "graph"),
-            nbytes=nbytes + begin % PAGE_BYTES,
+            name=name, group=(groups or {}).get(name, "graph"), nbytes=nbytes + begin % PAGE_BYTES
         )
         for name, begin, nbytes in found
     )

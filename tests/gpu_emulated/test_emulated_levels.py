@@ -36,12 +36,7 @@ from tests.distributed.runs import assert_equal
 from tests.dynamic.random_batches import merging
 from tests.gpu_emulated.emulated_device import Emulated
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
-from tests.gpu_emulated.memory.less_memory import (
-    GRAPHS,
-    as_if_larger,
-    set_limits,
-    squeezed,
-)
+from tests.gpu_emulated.memory.less_memory import GRAPHS, as_if_larger, set_limits, squeezed
 
 pytestmark = pytest.mark.deep
 

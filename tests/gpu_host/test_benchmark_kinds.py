@@ -67,11 +67,7 @@ def test_squares_and_walks_are_sampled_as_counted(monkeypatch):
     ring = lu.Graph.from_edges(n, np.roll(n, -1))
     assert sampled_structure(ring.offsets, ring.targets) is None, "its run takes as long"
     monkeypatch.setattr(graph_stats, "SAMPLED_FROM", 0)
-    exact = {
-        whole: (1.0, 1 / 30),
-        sides: (1.0, 1 / 30),
-        ring: (0.0, (1 + 16 + 36 + 16 + 1) / 256),
-    }
+    exact = {whole: (1.0, 1 / 30), sides: (1.0, 1 / 30), ring: (0.0, (1 + 16 + 36 + 16 + 1) / 256)}
     for graph, expected in exact.items():
         found = sampled_structure(graph.offsets, graph.targets)
         assert found == sampled_structure(graph.offsets, graph.targets)

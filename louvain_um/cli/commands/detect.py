@@ -53,8 +53,7 @@ def detect(
     ] = False,
     top: Annotated[int, option("N", "Number of communities to print.", min=0)] = TOP,
     method: Annotated[
-        common.MethodName,
-        option("", "leiden takes longer and guarantees connected communities."),
+        common.MethodName, option("", "leiden takes longer and guarantees connected communities.")
     ] = common.MethodName.louvain,
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,

@@ -45,12 +45,10 @@ def stores(
         ),
     ] = None,
     chosen: Annotated[
-        str,
-        option("--stores LIST", "Stores, as pages:page=128,rows, or all."),
+        str, option("--stores LIST", "Stores, as pages:page=128,rows, or all.")
     ] = DEFAULT,
     batch: Annotated[
-        str,
-        option("LIST", "Edges inserted, and as many deleted, in a step: 1000,100000."),
+        str, option("LIST", "Edges inserted, and as many deleted, in a step: 1000,100000.")
     ] = BATCH,
     steps: Annotated[int, option("N", "Steps of each batch size; medians are shown.")] = STEPS,
     every: Annotated[
@@ -68,8 +66,7 @@ def stores(
     ] = "",
     seed: common.Seed = 0,
     device: Annotated[
-        str,
-        option("cpu|cuda", "Where the graphs are; the host edits bal and pushes it to a GPU."),
+        str, option("cpu|cuda", "Where the graphs are; the host edits bal and pushes it to a GPU.")
     ] = "cpu",
     json: common.Json = False,
     force: common.Force = False,

@@ -99,12 +99,10 @@ def stream(
         ),
     ] = None,
     separator: Annotated[
-        str | None,
-        option("C", r"Character between fields; \t for a tab.", COLUMNS),
+        str | None, option("C", r"Character between fields; \t for a tab.", COLUMNS)
     ] = None,
     ids: Annotated[
-        IdKind,
-        option("", "Read ids as numbers or as text.", panel=COLUMNS),
+        IdKind, option("", "Read ids as numbers or as text.", panel=COLUMNS)
     ] = IdKind.auto,
     weighted: Annotated[
         bool | None,

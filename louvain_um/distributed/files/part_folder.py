@@ -236,8 +236,7 @@ def remote(path: str) -> tuple[Any, str]:
         system, name = core.url_to_fs(path)
     except ImportError as error:
         raise GraphFormatError(
-            f"{scheme}:// needs another package ({first_line_of(error)}); install it with pip",
-            path,
+            f"{scheme}:// needs another package ({first_line_of(error)}); install it with pip", path
         ) from None
     except ValueError as error:
         raise GraphFormatError(

@@ -20,12 +20,7 @@ from louvain_um.dynamic.batches.batch import (
 )
 from louvain_um.dynamic.batches.changes import refuse_absent, refuse_below_zero, refuse_heavy
 from louvain_um.errors import GraphError
-from louvain_um.gpu.dynamic.batch_arrays import (
-    COUNTS,
-    MOST_LISTED,
-    batch_struct,
-    scratch_places,
-)
+from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_LISTED, batch_struct, scratch_places
 from louvain_um.gpu.runtime.launch import Struct
 
 TYPES: Final = {np.dtype(code): i for i, code in enumerate(("u4", "i4", "u8", "i8", "f4", "f8"))}

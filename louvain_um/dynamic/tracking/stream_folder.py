@@ -145,11 +145,7 @@ class StreamFolder:
         return self.folder / f"{name}.csv"
 
     def add(
-        self,
-        time: int | float | str,
-        edges: int,
-        found: TrackedCommunities,
-        row: Mapping[str, Any],
+        self, time: int | float | str, edges: int, found: TrackedCommunities, row: Mapping[str, Any]
     ) -> None:
         """Append what a batch changed."""
         changed = found.changed

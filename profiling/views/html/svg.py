@@ -149,12 +149,7 @@ def lines(
     for name, (x_values, y_values) in series.items():
         fill = colours[name]
         points = [
-            (
-                left + room * (x - first) / max(last - first, 1e-12),
-                height_of(y),
-                x,
-                y,
-            )
+            (left + room * (x - first) / max(last - first, 1e-12), height_of(y), x, y)
             for x, y in zip(x_values, y_values, strict=True)
             if math.isfinite(y) and (y > 0 or not logarithmic)
         ]

@@ -49,11 +49,7 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
             multiples=True,
             title="Running times",
             texts=tuple(texts),
-            items=[
-                *times[:MOST_CHARTS],
-                *non_empty(tables.in_core(sweep)),
-                *tables.grids(sweep),
-            ],
+            items=[*times[:MOST_CHARTS], *non_empty(tables.in_core(sweep)), *tables.grids(sweep)],
         ),
         PagePart(
             anchor="cost-breakdown",

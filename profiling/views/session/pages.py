@@ -186,9 +186,7 @@ class Axis:
         stripe_of[-1] = len(stripes)
         stripes.append(_stripe(stripes, "(no array of the run)", OTHER, 1, 1))
         return cls(
-            stripes=tuple(stripes),
-            stripe_of=stripe_of,
-            edges=np.linspace(first, end, columns + 1),
+            stripes=tuple(stripes), stripe_of=stripe_of, edges=np.linspace(first, end, columns + 1)
         )
 
     @property

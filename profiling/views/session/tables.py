@@ -9,10 +9,7 @@ from typing import Any
 from louvain_um.profiling.session.data import ranks_of
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views.session import phase_tables
-from louvain_um.profiling.views.session.analysis import (
-    CAUSE_LABELS,
-    SessionAnalysis,
-)
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.over_time import (
     MOST_ROWS,
     TRAFFIC_COLUMNS,

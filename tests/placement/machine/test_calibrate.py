@@ -5,13 +5,7 @@ import pytest
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine import calibrate as module
-from louvain_um.placement.machine.calibrate import (
-    NARROW,
-    WIDE,
-    calibrate,
-    fit_faults,
-    fit_reach,
-)
+from louvain_um.placement.machine.calibrate import NARROW, WIDE, calibrate, fit_faults, fit_reach
 from louvain_um.placement.machine.machine import GIB
 from louvain_um.placement.machine.profiles import H200, load_machine
 

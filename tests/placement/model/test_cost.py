@@ -7,12 +7,7 @@ from louvain_um.core.array_spec import ArraySpec, identity
 from louvain_um.placement.layout import fit, lay_out
 from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.model import cost
-from louvain_um.placement.model.cost import (
-    blocking_factor,
-    launches,
-    remote_seconds,
-    tune,
-)
+from louvain_um.placement.model.cost import blocking_factor, launches, remote_seconds, tune
 from louvain_um.placement.model.forecast import corrected, forecast
 from louvain_um.placement.model.workload import (
     GRAPH_KINDS,

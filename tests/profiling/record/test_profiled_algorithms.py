@@ -70,11 +70,7 @@ def test_a_search_begins_at_the_vertex_of_most_arcs():
             OptionError,
             "a detection of communities begins at no vertex; omit source",
         ),
-        (
-            {"program": "bfs", "seed": 3},
-            OptionError,
-            "bfs does not detect communities; omit seed",
-        ),
+        ({"program": "bfs", "seed": 3}, OptionError, "bfs does not detect communities; omit seed"),
         ({"program": "bfs", "method": "leiden"}, OptionError, "does not detect"),
         ({"program": "bfs", "source": "zoe"}, GraphError, "'zoe' is not a vertex"),
     ],

@@ -98,8 +98,7 @@ def test_a_prefetcher_of_ones_own_brings_what_it_marks():
 
 
 @pytest.mark.parametrize(
-    ("name", "reported"),
-    [("out_of_range", "chose no block"), ("raising", "raised an exception")],
+    ("name", "reported"), [("out_of_range", "chose no block"), ("raising", "raised an exception")]
 )
 def test_a_function_that_fails_ends_in_one_line(name, reported):
     with pytest.raises(LouvainUmError, match=f"{name}.*{reported}"):

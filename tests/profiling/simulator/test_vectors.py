@@ -8,12 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 from simulator_cases import called
 
-from louvain_um.profiling.simulator.driver import (
-    chunks,
-    eviction,
-    prefetcher,
-    service,
-)
+from louvain_um.profiling.simulator.driver import chunks, eviction, prefetcher, service
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver import thrashing as t
 from louvain_um.profiling.simulator.driver.prefetcher import (
