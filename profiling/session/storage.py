@@ -327,6 +327,8 @@ def _check_metadata(about: Mapping[str, Any]) -> None:
         _need(all(map(_real, about.get(name, {}).values())), name)
     seconds = about.get("seconds", 0.0)
     _need(_real(seconds) and seconds >= 0, "seconds")
+    ends = about.get("seconds_range", [0.0, 0.0])
+    _need(isinstance(ends, list) and len(ends) == 2 and all(map(_real, ends)), "seconds_range")
 
 
 def _check_source(about: object) -> None:

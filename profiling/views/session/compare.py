@@ -8,6 +8,7 @@ from typing import Any
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.session.summary import summary
+from louvain_um.profiling.simulator.result import CONFORMANCE
 from louvain_um.profiling.views.session import phase_tables, tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
 from louvain_um.profiling.views.table import Column, Table, ValueFormat, format_value
@@ -34,6 +35,11 @@ GRAPH: tuple[tuple[str, str, ValueFormat], ...] = (
 )
 """Properties shown of the graphs."""
 
+RANGE = (
+    "at least and at most: with constants that are assumed at either end; how closely the model "
+    f"follows the driver: {CONFORMANCE}"
+)
+
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 KINDS: dict[str, ValueFormat] = {
@@ -56,6 +62,11 @@ def overall(analyses: Sequence[SessionAnalysis]) -> Table:
     rows = [_row(name, [each.get(key) for each in figures], kind) for key, name, kind in WHOLE]
     rows.append(_row("read in place", [_remote(analysis) for analysis in analyses], "bytes"))
     about = [analysis.session.metadata for analysis in analyses]
+    ranges = [each.get("seconds_range") or (None, None) for each in about]
+    rows[1:1] = [
+        _row(f"run, at {end}", values, "seconds")
+        for end, values in zip(("least", "most"), zip(*ranges, strict=True), strict=True)
+    ]
     graphs = [each.get("graph") or {} for each in about]
     rows += [_row(what, [each.get(key) for each in graphs], kind) for key, what, kind in GRAPH]
     for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
@@ -66,7 +77,7 @@ def overall(analyses: Sequence[SessionAnalysis]) -> Table:
         title=" against ".join(_names(analyses)),
         columns=_columns("what", analyses),
         rows=tuple(row for row in rows if any(row[key] != "–" for key in _keys(analyses))),
-        evidence=_evidence(analyses),
+        evidence=_evidence(analyses) + (f"; {RANGE}" if any(any(each) for each in ranges) else ""),
         about="The last columns are a session's figures divided by the first's.",
     )
 

@@ -1,15 +1,21 @@
+from dataclasses import replace
+
 import pytest
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.profiling import load
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
+from louvain_um.profiling.simulator.result import CONFORMANCE
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate, Free
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.session import over_time
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.compare import overall
 from louvain_um.profiling.views.session.verdict import verdict
+from louvain_um.profiling.views.table import format_value
 
 MIB = 1 << 20
 
@@ -58,6 +64,26 @@ def test_its_report_says_modelled():
     assert "modelled (simulator)" in page
     assert "Cost breakdown" in page
     assert session.metadata["terms"].keys() >= {"faults", "migration", "write_back"}
+    assert CONFORMANCE in page
+
+
+def test_compared_runs_have_their_ranges(tmp_path):
+    trace = scans(4)
+    runs = [simulate(trace, "p4000", capacity=size * MIB) for size in (16, 64)]
+    sessions = [session_of(trace, run) for run in runs]
+    table = overall([SessionAnalysis(session) for session in sessions])
+    rows = {row["what"]: row for row in table.rows}
+    for end, at in (("least", 0), ("most", 1)):
+        for number, run in enumerate(runs, 1):
+            expected = format_value(run.seconds_range[at], "seconds")
+            assert rows[f"run, at {end}"][f"run {number}"] == expected
+    assert CONFORMANCE in table.evidence
+    unknown = replace(sessions[0], metadata={"seconds": 1.0})
+    assert "at least" not in str(overall([SessionAnalysis(unknown)] * 2))
+    damaged = replace(unknown, metadata={"seconds": 1.0, "seconds_range": ["soon", 2.0]})
+    damaged.save(tmp_path / "damaged.npz")
+    with pytest.raises(LouvainUmError, match="damaged"):
+        load(tmp_path / "damaged.npz")
 
 
 def test_without_events_there_is_no_session():
