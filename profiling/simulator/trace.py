@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -329,15 +330,11 @@ def begun_later(steps: Sequence[Step]) -> set[int]:
 
 def live_peak(trace: Trace, sizes: Sequence[int]) -> int:
     """Return the largest sum, at one time, of the sizes of the arrays that are there."""
-    later = begun_later(trace.steps)
-    live = peak = sum(size for number, size in enumerate(sizes) if number not in later)
-    for step in trace.steps:
-        if isinstance(step, Allocate):
-            live += sizes[step.array]
-            peak = max(peak, live)
-        elif isinstance(step, Free):
-            live -= sizes[step.array]
-    return peak
+    changes = [0] * (len(trace.steps) + 2)
+    for life in lives_of(trace.steps, len(sizes)):
+        changes[life.begin + 1] += sizes[life.array]
+        changes[life.end + 1] -= sizes[life.array]
+    return max(accumulate(changes))
 
 
 def _occupied(pages: int) -> int:

@@ -322,8 +322,9 @@ def non_fitting(sweep: Sweep) -> Table:
 def all_runs(sweep: Sweep) -> Table:
     """Return every run."""
     kinds: dict[str, ValueFormat] = {
-        "seconds": "seconds", "bytes_to_device": "bytes", "bytes_to_host": "bytes",
-        "bytes_remote": "bytes", "peak_bytes": "bytes", "graph": "text", "policy": "text",
+        "seconds": "seconds", "least_seconds": "seconds", "most_seconds": "seconds",
+        "bytes_to_device": "bytes", "bytes_to_host": "bytes", "bytes_remote": "bytes",
+        "peak_bytes": "bytes", "graph": "text", "policy": "text",
         "evidence": "text", "gpu": "text", "feasible": "text", "reason": "text",
         "oversubscription": "count",
     }  # fmt: skip

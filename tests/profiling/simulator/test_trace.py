@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulator_cases import array, run, scan
+from simulator_cases import BLOCK, array, run, scan
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.simulator import (
     Access,
+    Allocate,
     Array,
     Driver,
+    Free,
     HostTouches,
     Launch,
     Prefetch,
@@ -26,6 +28,15 @@ from louvain_um.profiling.simulator import (
 def unrolled(t):
     rows = zip(t.array, t.first, t.length, t.way, t.amount, strict=True)
     return [(a, p, w, m) for a, f, n, w, m in rows for p in range(f, f + n)]
+
+
+def test_what_is_freed_twice_takes_no_memory_from_the_peak():
+    items = array(2, name="a"), array(3, name="b")
+    ends = Free(array=0), Free(array=0)
+    assert Trace(items, ends).peak_bytes == 5 * BLOCK
+    assert Trace(items, (*ends, Allocate(array=1))).peak_bytes == 3 * BLOCK
+    assert Trace(items, (Free(array=0), Allocate(array=1), Free(array=1))).peak_bytes == 3 * BLOCK
+    assert Trace(items, (Allocate(array=0), Allocate(array=0))).peak_bytes == 5 * BLOCK
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.sampled_from(Access))))

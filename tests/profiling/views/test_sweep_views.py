@@ -30,6 +30,16 @@ def test_every_part_of_a_wide_table_distinguishes_its_rows():
         assert len(set(reported)) == len(table.rows)
 
 
+def test_modelled_runs_are_listed_with_their_range():
+    def listed(rows):
+        return [column.head for column in tables.all_runs(Sweep.of(rows)).used()]
+
+    ranges = [row | {"least_seconds": 0.5, "most_seconds": 2.0} for row in sweep_rows()]
+    at = listed(ranges).index("seconds")
+    assert listed(ranges)[at + 1 : at + 3] == ["least seconds", "most seconds"]
+    assert "least seconds" not in listed(sweep_rows())  # as of measured ones
+
+
 def test_gains_are_means_over_graphs():
     rows = sweep_rows()
     assert gains(Sweep.of(rows).results) == {
