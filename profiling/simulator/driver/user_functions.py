@@ -256,7 +256,7 @@ class Driver:
     ----------
     version : {"595", "580"}
         Which driver's rules: since 590, the time within which migrations count as thrashing
-        adapts.
+        adapts. All other rules are those of 595.
     eviction : {"driver", "lru", "lfu", "second_chance", "tree_pre", "program"} or str
         Order of eviction: by last migration (NVIDIA's), by last access, by number of accesses,
         by last migration with a second chance for what was touched, or NVIDIA's order with
