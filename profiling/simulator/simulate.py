@@ -498,7 +498,7 @@ class Replay:
             return np.rint(times * values).astype(np.int64) if len(values) else values
 
         columns = {
-            "time": rows[:, c.E_TIME],
+            "time": np.maximum.accumulate(rows[:, c.E_TIME]),  # sums of fractions lose some ns
             "source": np.full(len(rows), Source.SIMULATOR, np.uint8),
             "kind": rows[:, c.E_KIND],
             "address": rows[:, c.E_ADDRESS],

@@ -30,6 +30,17 @@ def unrolled(t):
     return [(a, p, w, m) for a, f, n, w, m in rows for p in range(f, f + n)]
 
 
+def test_events_are_in_order_where_their_times_are_sums_of_fractions():
+    items = array(1.5, name="near", starts="nowhere"), array(4, name="far")
+    first = Launch(touches=Touches.runs(0, 682, 1, Access.GATHER), compute_seconds=1e-4, chain=5)
+    near = Touches.at_random(0, 479, 2, Access.GATHER, 332)
+    far = Touches.runs(1, 44, 650, Access.SCATTER, 32)
+    second = Launch(touches=concatenate_touches([near, far]))
+    placements = {"near": "prefetched", "far": "pinned"}
+    run = simulate(Trace(items, (first, second)), "p4000", placements=placements)
+    assert np.all(np.diff(run.events["time"]) >= 0)
+
+
 def test_what_is_freed_twice_takes_no_memory_from_the_peak():
     items = array(2, name="a"), array(3, name="b")
     ends = Free(array=0), Free(array=0)
