@@ -101,8 +101,9 @@ def read_there(request, monkeypatch):
         site = Site(device=device, copies=there, room=lambda *_: 1 << 40)
     else:
         request.getfixturevalue("gpu")
-        monkeypatch.setattr(text, "PIECE_BYTES", 8000)
-        site, lines = edges._site(Options(device="cuda"), ExitStack()), 15_000
+        # The reader's guesses are made from the first 64 KiB, which the host parses.
+        monkeypatch.setattr(text, "PIECE_BYTES", 2000)
+        site, lines = edges._site(Options(device="cuda"), ExitStack()), 30_000
 
     def read(path, site=site, ready=lambda: True, **options):
         made = []
@@ -240,6 +241,7 @@ def test_reading_that_is_cut_short_holds_no_memory(read_there, tmp_path, monkeyp
 def test_runs_let_their_device_parse_long_files(read_there, tmp_path, monkeypatch):
     monkeypatch.setattr(edges, "LEAST_BYTES", 1000)
     monkeypatch.setattr(edges, "_site", lambda *_: read_there.site)
+    monkeypatch.setattr(edges, "has_begun", lambda: True)
     began, blocks = [], text.TextThere.blocks
     monkeypatch.setattr(
         text.TextThere, "blocks", lambda there, *given: began.append(there) or blocks(there, *given)
@@ -297,6 +299,7 @@ def test_a_run_parses_long_text_on_its_device(gpu, tmp_path, monkeypatch):
     path, made = tmp_path / "g.csv", []
     path.write_text("\n".join(text_of(LINES["csv"], 50_000, 9, ids=5000)))
     monkeypatch.setattr(edges, "LEAST_BYTES", 1 << 14)
+    monkeypatch.setattr(edges, "has_begun", lambda: True)
     graph = text.TextThere.graph
     monkeypatch.setattr(
         text.TextThere, "graph", lambda *given: made.append(graph(*given)) or made[-1]
