@@ -13,6 +13,7 @@ and inside its archive, JSON, table or database. A reader that takes longer is c
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import random
@@ -53,6 +54,7 @@ def main() -> int:
             environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
             command = [arg for arg in sys.argv if arg != "--bounds"]
             return subprocess.run([sys.executable, *command], env=environment).returncode
+    faulthandler.enable()  # a crash says where it was
     signal.signal(signal.SIGPROF, too_long)
     files, failures = fuzz(options.seconds, options.seed, options.keep, options.kinds)
     if options.out:
