@@ -255,6 +255,7 @@ class Replay:
     ) -> None:
         self.trace = trace
         self.later = begun_later(trace.steps)
+        self.alive = set(range(len(trace.arrays))) - self.later
         self.layout = layout
         self.machine = machine
         self.passes = driver.prefetch_passes
@@ -443,6 +444,9 @@ class Replay:
         first = int(self.layout.starts[step.array])
         end = first + self.trace.arrays[step.array].pages
         begins = isinstance(step, Allocate)
+        if begins == (step.array in self.alive):  # none begins or ends twice, as in `lives_of`
+            return
+        self.alive ^= {step.array}
         if self.layout.pooled or step.array in self.layout.pools:  # its pages are an arena's
             for state in self.states if begins else ():
                 state.blocks[distinct(state.block_of[first:end]), c.OWNER] = step.array

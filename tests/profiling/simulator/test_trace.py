@@ -47,7 +47,10 @@ def test_what_is_freed_twice_takes_no_memory_from_the_peak():
     assert Trace(items, ends).peak_bytes == 5 * BLOCK
     assert Trace(items, (*ends, Allocate(array=1))).peak_bytes == 3 * BLOCK
     assert Trace(items, (Free(array=0), Allocate(array=1), Free(array=1))).peak_bytes == 3 * BLOCK
-    assert Trace(items, (Allocate(array=0), Allocate(array=0))).peak_bytes == 5 * BLOCK
+    twice = Trace(items, (Allocate(array=0), Allocate(array=0), *ends, Allocate(array=0)))
+    assert twice.peak_bytes == 5 * BLOCK
+    placed = simulate(twice, placements={"graph": "device"}, capacity=5 * BLOCK)
+    assert placed.peak_bytes == 5 * BLOCK
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.sampled_from(Access))))
