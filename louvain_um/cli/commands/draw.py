@@ -69,6 +69,9 @@ def draw(
         common.MethodName, option("", "Method that detects communities.")
     ] = common.MethodName.louvain,
     resolution: common.Resolution = 1.0,
+    effort: common.EffortOption = common.Effort.default,
+    n_iterations: common.Iterations = None,
+    best_of: common.BestOf = 1,
     objective: common.ObjectiveOption = common.ObjectiveName.modularity,
     seed: common.Seed = 0,
     device: common.Device = "auto",
@@ -86,6 +89,9 @@ def draw(
     options = Options(
         method=method.value,
         resolution=resolution,
+        effort=effort.value,
+        n_iterations=n_iterations,
+        best_of=best_of,
         objective=objective.value,
         seed=seed,
         device=device,

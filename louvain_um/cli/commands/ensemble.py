@@ -34,6 +34,9 @@ def ensemble(
     resolution: common.Resolution = 1.0,
     objective: common.ObjectiveOption = common.ObjectiveName.modularity,
     threshold: common.Threshold = 1e-7,
+    effort: common.EffortOption = common.Effort.default,
+    n_iterations: common.Iterations = None,
+    best_of: common.BestOf = 1,
     seed: common.Seed = 0,
     device: common.Device = "auto",
     threads: common.Threads = None,
@@ -63,7 +66,7 @@ def ensemble(
         found = find(
             loaded, runs=runs, method=method.value, resolution=resolution, threshold=threshold,
             seed=seed, device=device, threads=threads, objective=objective.value,
-            progress=steps,
+            effort=effort.value, n_iterations=n_iterations, best_of=best_of, progress=steps,
         )  # fmt: skip
         if output is not None:
             steps(runs, runs, f"writing {output}")

@@ -49,6 +49,9 @@ def resolution(
     ] = False,
     top: Annotated[int, option("N", "Plateaus to print.", min=0)] = 10,
     method: Annotated[common.MethodName, option("", "Method to run.")] = common.MethodName.louvain,
+    effort: common.EffortOption = common.Effort.default,
+    n_iterations: common.Iterations = None,
+    best_of: common.BestOf = 1,
     objective: common.ObjectiveOption = common.ObjectiveName.modularity,
     seed: common.Seed = 0,
     device: common.Device = "auto",
@@ -65,8 +68,9 @@ def resolution(
     from louvain_um.options import Options
 
     options = Options(
-        method=method.value, objective=objective.value, seed=seed, device=device, threads=threads
-    )
+        method=method.value, effort=effort.value, n_iterations=n_iterations, best_of=best_of,
+        objective=objective.value, seed=seed, device=device, threads=threads,
+    )  # fmt: skip
     drawn = False
     if output is not None:
         from louvain_um.analysis.profile import check_folder
@@ -104,18 +108,21 @@ def search(
     """Return the profile; with a folder, keep each point there, and write tables."""
     from louvain_um.analysis.profile import ProfileStore
     from louvain_um.analysis.resolution import resolution_profile
+    from louvain_um.options import Options
     from louvain_um.profiling.sweep.points import digest_of
 
+    sought = {"objective": options.objective, "effort": options.effort,
+              "n_iterations": options.n_iterations, "best_of": options.best_of}  # fmt: skip
     run = {"method": options.method, "seed": options.seed, "device": options.device,
-           "threads": options.threads, "objective": options.objective,
-           "progress": steps}  # fmt: skip
+           "threads": options.threads, **sought, "progress": steps}  # fmt: skip
     if output is None:
         return resolution_profile(graph, **asked, **run)
     # Fewer points are a part of more: neither these nor the device change what was found.
     setup = {name: value for name, value in asked.items() if name != "points"}
     setup |= {"method": options.method, "seed": options.seed}
-    if options.objective != "modularity":
-        setup["objective"] = options.objective
+    # A folder names only those that differ from the default, as older ones know none of them.
+    usual = Options()
+    setup |= {name: value for name, value in sought.items() if value != getattr(usual, name)}
     setup |= {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "weight": graph.total_weight}
     setup["digest"] = digest_of(graph)
     with going_on(force=force), ProfileStore(output, setup, force=force) as store:

@@ -101,6 +101,71 @@ def test_ensemble_notes_disagreement_once(run, tmp_path):
     assert len(found.json["agreement"]) == 6
 
 
+SEARCHES = {
+    ("--effort", "best"): {"effort": "best"},
+    ("--n-iterations", "1"): {"n_iterations": 1},
+    ("--best-of", "3"): {"best_of": 3},
+}
+
+
+@pytest.fixture
+def random_graph(tmp_path):
+    path = tmp_path / "random.txt"
+    pairs = np.random.default_rng(1).integers(0, 60, (200, 2))
+    path.write_text("".join(f"{u} {v}\n" for u, v in pairs))
+    return path
+
+
+@pytest.mark.parametrize("asked", SEARCHES)
+def test_search_options_reach_the_runs_of_an_ensemble_and_a_profile(run, random_graph, asked):
+    usual, graph = ("--runs", 2, "--device", "cpu", "--json"), lu.read_graph(random_graph)
+    found = run("ensemble", random_graph, *usual, *asked).json["runs"]
+    assert found != run("ensemble", random_graph, *usual).json["runs"]
+    same = lu.ensemble(graph, runs=2, device="cpu", **SEARCHES[asked])
+    assert [each["value"] for each in found] == same.values.tolist()
+    usual += ("--points", 3)
+    found = run("resolution", random_graph, *usual, *asked).json["points"]
+    assert found != run("resolution", random_graph, *usual).json["points"]
+    same = lu.resolution_profile(graph, runs=2, points=3, device="cpu", **SEARCHES[asked])
+    assert found == same.point_rows()
+
+
+@pytest.mark.parametrize("asked", SEARCHES)
+def test_search_options_reach_the_run_that_is_drawn(
+    run, two_triangles, tmp_path, monkeypatch, asked
+):
+    import louvain_um.api
+
+    given, detect = [], louvain_um.api.run
+
+    def noting(graph, options, *rest):
+        given.append(options)
+        return detect(graph, options, *rest)
+
+    monkeypatch.setattr(louvain_um.api, "run", noting)
+    assert run("draw", two_triangles, *asked, "-o", tmp_path / "a.html").code == 0
+    (options,) = given
+    assert {name: getattr(options, name) for name in SEARCHES[asked]} == SEARCHES[asked]
+
+
+@pytest.mark.parametrize("command", ["ensemble", "resolution", "draw", "profile"])
+def test_search_options_out_of_range_are_refused(run, two_triangles, tmp_path, command):
+    out = {"draw": ("-o", tmp_path / "a.svg"), "profile": ("-o", tmp_path / "a.npz")}
+    for asked in (("--n-iterations", "0"), ("--best-of", "0")):
+        refused = run(command, two_triangles, *out.get(command, ()), *asked)
+        assert refused.code == 2
+        assert asked[0] in refused.complaint()
+
+
+def test_a_folder_of_another_search_is_refused(run, two_triangles, tmp_path):
+    some = ("resolution", two_triangles, "-o", tmp_path / "profile", "--points", "3")
+    assert run(*some).code == 0
+    refused = run(*some, "--best-of", "2")
+    assert (refused.code, "other options" in refused.complaint()) == (1, True)
+    assert run(*some, "--best-of", "2", "--force").code == 0
+    assert run(*some, "--best-of", "2").code == 0
+
+
 KINDS = {
     "directed": "follower,followee\na,b\nb,c\nc,a\nc,d\nd,e\ne,f\nf,d\n",
     "signed": "from,to,weight\na,b,1\nb,c,2\nc,a,1\nc,d,-3\nd,e,1\ne,f,1\nf,d,2\n",

@@ -30,6 +30,17 @@ def test_json_is_one_object(run, two_triangles, tmp_path):
     assert set(found["peak_bytes"]) == {"graph", "hash", "community", "scratch"}
 
 
+def test_search_options_reach_the_run_that_is_recorded(run, two_triangles, tmp_path):
+    command = ("profile", two_triangles, "--device", "cpu", "--force", "--json", "-q")
+    command += ("-o", tmp_path / "run.npz")
+    usual = run(*command).json["accesses"]
+    assert run(*command, "--n-iterations", 1).json["accesses"] < usual
+    for asked in (("--effort", "best"), ("--best-of", 3)):
+        assert run(*command, *asked).json["accesses"] > usual
+    refused = run(*command, "--program", "bfs", "--best-of", 3)
+    assert (refused.code, "--best-of" in refused.complaint()) == (2, True)
+
+
 def test_another_algorithm_is_recorded(run, two_triangles, tmp_path):
     session = tmp_path / "run.npz"
     command = ("profile", two_triangles, "-o", session, "--device", "cpu")
