@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -32,6 +32,7 @@ def test_round_trip(tmp_path_factory, name, graph):
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=40)
+@example(digits=[(1, 3), (124, 3)], power=0)
 @given(
     digits=st.lists(st.tuples(st.integers(1, 999_999), st.integers(0, 9)), min_size=1, max_size=9),
     power=st.sampled_from([0, -9, 15]),
@@ -49,7 +50,9 @@ def test_weights_are_written_as_they_were_read(tmp_path_factory, name, digits, p
     rows = (folder / "again.csv").read_text().splitlines()
     written = [float(row.split(",")[2]) for row in rows if not row.startswith(("#", "source"))]
     short = [float(word) for word in words]
-    if graph.scale == 1.0 or min(short) * 1e4 > max(short):
+    # Where they add up to a power of two, digits less could mean another scale when read again.
+    between = abs(np.log2(sum(short)) - np.rint(np.log2(sum(short)))) > 1e-12
+    if graph.scale == 1.0 or (min(short) * 1e4 > max(short) and between):
         assert written == short
     # Others up to the graph's precision, which is relative to the total.
     assert np.allclose(written, short, rtol=0, atol=sum(short) * 2**-50)
