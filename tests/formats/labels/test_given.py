@@ -1,4 +1,6 @@
 import csv
+import io
+import itertools
 import os
 import subprocess
 import sys
@@ -108,7 +110,16 @@ def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path
     assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
 
 
-def test_paths_may_be_bytes(tmp_path):
+def test_paths_are_text_or_bytes(tmp_path):
+    result = lu.louvain(lu.as_graph([(0, 1)]), device="cpu")
+    tracker = lu.Tracker(lu.DynamicGraph(2))
+    takers = (
+        lu.read_labels, lambda path: lu.write_labels([0, 1], path), tracker.save, lu.Tracker.load,
+        result.save, lu.Communities.load,
+    )  # fmt: skip
+    for take, wrong in itertools.product(takers, (None, 7, io.StringIO("0 1"))):
+        with pytest.raises(lu.GraphError, match="as a path"):
+            take(wrong)
     path = os.fsencode(tmp_path / "a.csv")
     lu.write_labels([0, 1], path)
     assert lu.read_labels(path).communities.tolist() == [0, 1]
