@@ -96,8 +96,8 @@ def explain(
         mine = [array for array in arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
         room = max(0, limit - others - capacity(a for a in mine if not a.holds_input_arcs))
-        input_arrays = placements[group].kind
-        host = Placement(input_arrays) if input_arrays in ("pinned", "peer") else HOST
+        kind = placements[group].kind
+        host = Placement(kind) if kind in ("pinned", "peer") else HOST
         terms = estimate(mine, room, work, scales, host, in_pages=choice.in_pages)
         whole = sum(terms.values(), Estimate())
         why = _sentence(choice, work, group, placements[group], whole, there[group])

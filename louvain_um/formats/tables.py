@@ -330,7 +330,7 @@ def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], 
 
 
 def checked_ids(ids: NDArray[Any], what: str, *, owned: bool = False) -> NDArray[Any]:
-    """Return whole numbers, in 32 bits if they fit, which may be changed: a copy unless `owned`."""
+    """Return whole numbers: in 32 bits if they fit, a copy unless `owned`, else as int64."""
     found = narrowed(ids)
     if found.least < 0:
         first = int(np.argmax(ids < 0))

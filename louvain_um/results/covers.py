@@ -151,8 +151,8 @@ def overlapping_nmi(first: Any, second: Any) -> tuple[float, float]:
     shared = (h_x - left[0].sum() + h_y - left[1].sum()) / 2
     most = max(h_x, h_y)
     open_shares = [
-        np.divide(each, here, out=np.ones(len(here)), where=here > 0).mean()
-        for each, here in zip(left, alone, strict=True)
+        np.divide(each, whole, out=np.ones(len(whole)), where=whole > 0).mean()
+        for each, whole in zip(left, alone, strict=True)
     ]
     return float(shared / most) if most else 0.0, float(1 - sum(open_shares) / 2)
 

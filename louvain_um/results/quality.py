@@ -258,8 +258,8 @@ def memberships(
     check_host_memory(
         SHARE_BYTES * (n + graph.n_arcs), f"shares of {n:,} vertices", "use labels instead"
     )
-    held = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_communities))
-    parts = [rows.astype(np.float64) @ held for rows in matrices(graph, vertex_ranges(graph))]
+    indicator = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_communities))
+    parts = [rows.astype(np.float64) @ indicator for rows in matrices(graph, vertex_ranges(graph))]
     shares = csr_array(vstack(parts, format="csr") if parts else (n, n_communities))
     alone = np.flatnonzero(np.diff(shares.indptr) == 0)
     lonely = csr_array((np.ones(len(alone)), (alone, labels[alone])), shape=shares.shape)
@@ -292,13 +292,13 @@ def value_of(
 ) -> float:
     """Return the value of an objective, from communities' weights inside and total degrees."""
     chosen = objective_of(graph, objective, resolution)
-    held, second, squares = volumes, None, 0
+    first, second, squares = volumes, None, 0
     if objective != "modularity":
         masses, second = masses_of(graph, objective)
-        held = community_masses(labels, masses, len(volumes))
+        first = community_masses(labels, masses, len(volumes))
     if second is not None:
         squares = sum_of_squares(community_masses(labels, second, len(volumes)))
-    return chosen.value(Sums(int(inside.sum()), sum_of_squares(held), len(volumes), squares))
+    return chosen.value(Sums(int(inside.sum()), sum_of_squares(first), len(volumes), squares))
 
 
 def dense_labels(graph: Graph, labels: Given) -> NDArray[np.uint32]:
