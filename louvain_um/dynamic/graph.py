@@ -707,7 +707,7 @@ class DynamicGraph:
     def refuse_directed(self) -> None:
         """Raise an OptionError if edges are arcs of one direction, which no `Graph` has."""
         if self.directed:
-            remedy = "leave out directed=yes; only operators and spmv take it"
+            remedy = "leave out directed=yes; only spmv, advance and pairs to intersect take it"
             raise OptionError("store", self.store, remedy, problem="the graph is directed")
 
     @one_at_a_time

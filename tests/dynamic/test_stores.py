@@ -237,7 +237,8 @@ def test_edited_edges_stay_where_they_are(store):
 @pytest.mark.parametrize(
     "call",
     [louvain_um.louvain, louvain_um.leiden, louvain_um.Tracker, louvain_um.triangles,
-     DynamicGraph.snapshot, DynamicGraph.to_networkx],
+     DynamicGraph.snapshot, DynamicGraph.to_networkx,
+     lambda g: operators.segmented_intersection(g, None)],
 )  # fmt: skip
 def test_directed_graphs_have_no_communities(call):
     g = DynamicGraph(4, store="pages:directed=yes")
@@ -260,6 +261,11 @@ def test_operators_and_products_follow_arcs_one_way(weighted):
     assert np.array_equal(louvain_um.spmv(g, x, device="cpu"), np.bincount(u, w * x[v], n))
     reached = operators.advance(g, [3], lambda u, v, w, arc: True)
     assert reached.tolist() == v[arcs & (u == 3)].tolist()
+    rows = np.zeros((n, n), int)
+    rows[u[arcs], v[arcs]] = 1
+    pairs = rng.integers(0, n, (500, 2))
+    common = (rows[pairs[:, 0]] * rows[pairs[:, 1]]).sum(axis=1)
+    assert np.array_equal(operators.segmented_intersection(g, pairs), common)
     assert (g.n_edges, g.total_weight) == (len(u), int(w.sum() + w[~arcs].sum()))
     assert np.array_equal(g.degrees, np.bincount(u, w * (2 - arcs), n).astype(int))
 
