@@ -17,8 +17,8 @@ is the most memory of the host that a warm call takes, relative to the graph's a
 The part `fresh` times the first calls on a GPU with empty caches of kernels, in a process that runs
 Louvain, Leiden and Louvain of a CSV file, in this order: as installed, after `louvain-um warmup`,
 and with CUDA kernels that a wheel, which it builds and installs, has for this GPU (that takes
-setuptools). `more` is relative to a second process with the same caches. Parts and sources that are
-not measured stay in the record.
+setuptools). `more` is relative to a second process with the same caches. Parts that are not
+measured stay in the record, and with `--sources` other rows of a part do.
 
 The parts `numbers` and `names` compare reading with pandas. Numbers: files of 5 M edges: ids
 separated by tabs; ids and weights separated by commas, with all digits of a double; the same with
@@ -93,9 +93,10 @@ def main() -> None:
     gpu = on_gpu()
     record = kept("end_to_end", given.output, "cuda" if gpu else "cpu") | {"machine": machine()}
     graphs = given.graphs if given.edges is None else [f"random, {given.edges} edges"]
+    measured = {(graph, source) for graph in graphs for source in given.sources or ()}
     for part in given.parts:
-        rows = record.get(part, []) if given.sources else []
-        record[part] = [row for row in rows if row["source"] not in given.sources]
+        rows = record.get(part, []) if given.sources and part == "rows" else []
+        record[part] = [row for row in rows if (row["graph"], row["source"]) not in measured]
     for graph in graphs:
         with tempfile.TemporaryDirectory() as folder:
             ends = edges_of(graph, given.edges)
