@@ -294,6 +294,16 @@ def test_a_stream_and_its_addresses_fault_alike(share):
     compared(program, stream_addresses(32 * MIB, 3), {"data": (0, 32 * MIB)}, share)
 
 
+# With almost enough memory, runs scatter by seed.
+@pytest.mark.parametrize(("share", "faults"), [(1, 0.02), (0.3, 0.03)])
+def test_a_gather_and_its_addresses_fault_alike(share, faults):
+    count = 200_000
+    table = ProgramArray(name="table", shape=8 * MIB, reads=Gather(count), from_host=1)
+    program = Program(name="p", arrays=[table], phases=[Phase(name="run")])
+    addresses = np.random.default_rng(0).integers(0, 32 * MIB, count)
+    compared(program, addresses, {"table": (0, 32 * MIB)}, share, faults)
+
+
 @pytest.mark.parametrize("share", [1, 0.5])
 def test_a_stencil_and_its_addresses_fault_alike(share):
     size, sweeps = 16 * MIB, 4
