@@ -17,7 +17,7 @@ from louvain_um.formats import graph_file, line_lists, read_graph, reading
 from louvain_um.formats.edge_list import first_lines, sniff
 from louvain_um.formats.edge_list.edges import PARSE_THERE
 from louvain_um.gpu.building import edges, text
-from louvain_um.gpu.building.build import Builder
+from louvain_um.gpu.building.build import PARTIALS, Builder
 from louvain_um.gpu.building.device_rows import building_bytes
 from louvain_um.gpu.building.text import Site, TextThere
 from louvain_um.gpu.graph import FetchedGraph
@@ -200,6 +200,17 @@ def test_reading_stays_within_the_budget(read_there, kind, tmp_path):
         del made, found
     assert parsed[0]
     assert not parsed[-1]
+
+
+def test_more_lines_than_expected_stay_within_the_budget(read_there, tmp_path):
+    path, room = tmp_path / "g.txt", 90_000
+    # The first lines are long, so that few are expected.
+    lines = [f"{i},{i + 1}" + 90 * " " for i in range(4)]
+    path.write_text("\n".join(lines + text_of(LINES["csv"], 12_000, 3, ids=5000)))
+    before = DeviceArray.peak = DeviceArray.live
+    made, _ = read_there(path, replace(read_there.site, room=lambda *_: room))
+    assert same(made, read_here(path))
+    assert DeviceArray.peak - before <= room + 8 * PARTIALS
 
 
 def test_reading_that_is_cut_short_holds_no_memory(read_there, tmp_path, monkeypatch):

@@ -105,6 +105,10 @@ class TextThere:
         """Make one array of each column, on the device; return whether there was room."""
         if self.site is None or not self.held:
             return False
+        # Lines may be more than were expected, and the host may have parsed some of them.
+        sizes = [sum(map(len, column)) * _kind(column).itemsize for column in columns if column]
+        if sum(sizes) + max(sizes) > self.room:
+            return False
         try:
             for column in columns:
                 column[:] = [_one(self.site, column)] if column else []
@@ -295,12 +299,16 @@ def _end(filling: Iterable[Filling]) -> None:
 
 def _one(site: Site, column: list[Any]) -> Any:
     """Return arrays one after the other, in the device's memory."""
-    kind = np.result_type(*{each.dtype for each in column})
-    out, at = site.device.xp.empty(sum(map(len, column)), kind), 0
+    out, at = site.device.xp.empty(sum(map(len, column)), _kind(column)), 0
     for each in column:
         out[at : at + len(each)] = site.copies.sent(each) if type(each) is np.ndarray else each
         at += len(each)
     return out
+
+
+def _kind(column: list[Any]) -> np.dtype[Any]:
+    """Return the type that holds the values of some arrays."""
+    return np.result_type(*{each.dtype for each in column})
 
 
 def _edge_bytes(*, wide: bool, weighted: bool) -> int:
