@@ -396,19 +396,21 @@ def choose(
         _refuse_addresses(names, rows)
     ends = _ends(names, width, asked, options, rows)
     time = asked.get("time")
-    taken = [place for place in (ends.source, ends.target, time) if place is not None]
+    unread = (ends.relation, ends.marker)
+    taken = [place for place in (ends.source, ends.target, time, *unread) if place is not None]
     weight = asked.get("weight")
     if weight is None and options.weighted is not False:
         weight = find_weight(names, taken)
     used = (ends.source, ends.target, weight, time)
     others = [i for i, name in enumerate(names) if i not in used and not is_time(name)]
+    relation, marker = (None if place in used else place for place in unread)
     return Roles(
         ends.source,
         ends.target,
         weight,
         time,
-        ends.relation,
-        ends.marker,
+        relation,
+        marker,
         ends.guessed and bool(others),
     )
 

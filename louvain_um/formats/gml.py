@@ -58,13 +58,15 @@ def _network(file: GraphFile, items: list[tuple[str, Any]]) -> Network:
     for data in (data for key, data in lists if key == "node"):
         if "id" not in data:
             raise file.error("a node of the graph has no id; write the file again")
+        if isinstance(data["id"], list):
+            raise file.error("the id of a node is a list; write the file again")
         if data["id"] in network.nodes:
             raise file.error(f"the node id {data['id']!r} is repeated; make ids different")
         network.nodes[data["id"]] = {k: v for k, v in data.items() if k != "id"}
     for data in (data for key, data in lists if key == "edge"):
         ends = data.pop("source", None), data.pop("target", None)
         for end in ends:
-            if end not in network.nodes:
+            if isinstance(end, list) or end not in network.nodes:
                 what = "an edge has no source or target" if end is None else f"no node {shown(end)}"
                 raise file.error(f"{what}, which an edge needs; write the file again")
         network.add_edge(*ends, data)

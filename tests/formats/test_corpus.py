@@ -37,6 +37,12 @@ def test_files_that_are_graphs(name, tmp_path):
     assert read_graph(tmp_path / name).n_edges == (2 if name.endswith("csv") else 1)
 
 
+def test_what_relates_two_ids_is_no_weight(tmp_path):
+    lines = ["a\tn\tb", "bob\tlikes\tdee", "ann\tlikes\tbob", "dee\tknows\tann"]
+    (tmp_path / "g.tsv").write_text("\n".join(lines))
+    assert read_graph(tmp_path / "g.tsv", header=True).n_edges == 3
+
+
 @settings(max_examples=200)
 @given(st.text('01 \t\n,;"#%/-.eanx', max_size=30), st.sampled_from(["g.txt", "g.txt.gz"]))
 def test_any_text(tmp_path_factory, text, name):

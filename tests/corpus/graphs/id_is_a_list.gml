@@ -1,0 +1,1 @@
+graph [ node [ id [ a 1 ] ] ]
