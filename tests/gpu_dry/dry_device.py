@@ -89,7 +89,7 @@ class Watched(run_memory.RunMemory):
             self.most[group] = {k: e.nbytes for k, e in entries.items() if e.group == group}
         if self.ledger.peak_total > total:
             self.fullest = self.ledger.peak_total, {k: e.nbytes for k, e in entries.items()}
-        if self.allocations[name].own:
+        if self.allocations[name].alone:
             self.spilled[name] = max(nbytes, self.spilled.get(name, 0))
         return array
 

@@ -179,8 +179,8 @@ def test_access_counters_are_on_where_host_and_gpu_are_coherent():
     data = Array(name="a", group="graph", nbytes=2 * MIB)
     hot = Launch(touches=Touches.of(0, np.full(256, 40), Access.GATHER))
     moved = []
-    for coherent in (False, True):
-        machine = replace(load_machine("h200"), coherent=coherent)
+    for coherent, page in ((False, 64 << 10), (True, 4 << 10), (True, 64 << 10)):
+        machine = replace(load_machine("h200"), coherent=coherent, host_page_bytes=page)
         run = simulate(Trace((data,), (hot, hot)), machine, placements={"a": "accessed_by"})
         moved.append(run.bytes_to_device)
-    assert moved == [0, 64 << 10]  # one hot page brings its region, not its block
+    assert moved == [0, 0, 64 << 10]  # one hot page brings its region, not its block
