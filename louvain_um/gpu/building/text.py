@@ -282,7 +282,8 @@ def _begin(
         return count
 
     for first in range(min(READERS, len(chunk))):
-        begun.append(parallel.aside(read, chunk[first::READERS]))
+        with uninterrupted():  # a read that is not listed would go on behind an interrupt
+            begun.append(parallel.aside(read, chunk[first::READERS]))
 
 
 def _end(filling: Iterable[Filling]) -> None:
