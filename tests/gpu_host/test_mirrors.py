@@ -7,7 +7,7 @@ from louvain_um.core import rules
 from louvain_um.cpu.dynamic import linked as cpu_linked
 from louvain_um.dynamic import ouroboros
 from louvain_um.dynamic.stores.on_device import linked
-from louvain_um.errors import DeviceUnavailableError
+from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.aggregate import coarse_rows, limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import workspace as algorithms
@@ -121,7 +121,12 @@ def compile_checks(folder, sources, checks):
     included = [f'#include "{name}_source.cuh"' for name in sources]
     text = "\n".join([*included, *checks, "__global__ void none() {}"])
     (folder / "mirrors.cu").write_text(text)
-    compile_cache.build("mirrors", ["none"], compile_cache.target(90), folder)
+    try:
+        compile_cache.build("mirrors", ["none"], compile_cache.target(90), folder)
+    except KernelCompileError as error:
+        if '"__builtin_offsetof" is undefined' in str(error):
+            pytest.skip("this NVRTC knows no offsets of fields")
+        raise
 
 
 def checks_of(sources):
