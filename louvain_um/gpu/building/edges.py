@@ -19,6 +19,7 @@ from louvain_um.formats.edge_list.edges import PARSE_THERE, There
 from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, Numbered
 from louvain_um.formats.objects import BUILDS_THERE
 from louvain_um.gpu.runtime.device import (
+    Choice,
     all_begun,
     capabilities,
     drop_early,
@@ -109,13 +110,18 @@ def _import_engine() -> None:
     compiler()
 
 
-def _site(options: Options, stack: ExitStack) -> Site | None:
-    """Return the device of a run, current until the stack ends; None if the run has none."""
+def _chosen(options: Options) -> Choice | None:
+    """Return the GPU of a run; None if it has none."""
     try:
         chosen = pick(options.device)
     except DeviceUnavailableError:  # which the run reports
         return None
-    if chosen.kind == "cpu":
+    return None if chosen.kind == "cpu" else chosen
+
+
+def _site(options: Options, stack: ExitStack) -> Site | None:
+    """Return the device of a run, current until the stack ends; None if the run has none."""
+    if (chosen := _chosen(options)) is None:
         return None
     from louvain_um.gpu.building.device_rows import SHARE
     from louvain_um.gpu.building.text import Site
@@ -133,11 +139,7 @@ def _site(options: Options, stack: ExitStack) -> Site | None:
 
 def _on_device(options: Options, step: Callable[[Any, int], T]) -> T | None:
     """Return what a step makes with the device of a run and its free memory; None if it cannot."""
-    try:
-        chosen = pick(options.device)
-    except DeviceUnavailableError:  # which the run reports
-        return None
-    if chosen.kind == "cpu":
+    if (chosen := _chosen(options)) is None:
         return None
     from cupy.cuda.memory import OutOfMemoryError
 
