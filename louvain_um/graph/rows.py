@@ -43,7 +43,7 @@ SLICE_BITS = 14
 BLOCK_ARCS = 1 << 16
 """Fewest arcs of a block, while there are fewer than `STREAMS` blocks."""
 
-PART = 1 << 21
+PART = 1 << 18
 """Edges after whose records the system may have the memory that they took."""
 
 MANY = 1 << 26
