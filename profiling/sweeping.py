@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from louvain_um.core.atomic_files import temporary_folder
 from louvain_um.errors import OptionError, checks_kinds
 from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.policy.policy import Policy
@@ -103,7 +103,7 @@ def sweep(
     )  # fmt: skip
     if folder is not None:
         return run(subjects, settings, folder, force=force)
-    with TemporaryDirectory(prefix="louvain-um-") as temporary:
+    with temporary_folder("louvain-um-sweep") as temporary:
         return run(subjects, settings, temporary)
 
 

@@ -5,8 +5,10 @@ import ipaddress
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import distributed
 psutil = pytest.importorskip("psutil")
 
 import louvain_um as lu  # noqa: E402
-from louvain_um.distributed.carriers.dask_session import local_client  # noqa: E402
+from louvain_um.distributed.carriers.dask_session import local_client, run_identity  # noqa: E402
 from louvain_um.distributed.partition import blocks_of  # noqa: E402
 from louvain_um.errors import LouvainUmError, WorkerLostError  # noqa: E402
 from tests.cli.failures.processes import is_running, kill_when_busy, start  # noqa: E402
@@ -108,6 +110,27 @@ def test_the_key_is_neither_shown_nor_on_disk(client):
         assert top.stat().st_mode & 0o077 == 0
         assert top.stat().st_uid == os.getuid()
         assert not [path for path in top.rglob("*") if path.is_file() and path.stat().st_size > 100]
+
+
+def test_the_key_goes_through_a_file_only_while_signals_wait(monkeypatch):
+    identity, made = run_identity(), tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", pytest.fail)
+    for role in ("client", "scheduler"):
+        assert identity.get_connection_args(role)["require_encryption"]
+        assert identity.get_listen_args(role)["ssl_context"].verify_mode == ssl.CERT_REQUIRED
+
+    def interrupted(*args, **options):
+        path = made(*args, **options)
+        folders.append(Path(path))
+        signal.raise_signal(signal.SIGINT)
+        return path
+
+    folders = []
+    monkeypatch.setattr(tempfile, "mkdtemp", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_identity()
+    assert folders
+    assert not [path for path in folders if path.exists()]
 
 
 PROGRAM = """

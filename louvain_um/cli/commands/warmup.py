@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
 from louvain_um.cli import common
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal import echo
+from louvain_um.core.atomic_files import temporary_folder
 from louvain_um.errors import LouvainUmError, OptionError
 
 FILES: Final = {
@@ -79,7 +79,7 @@ def warmup(
         raise OptionError(remedy="--into needs --architecture, such as 90")
     since, compiling = time.perf_counter(), images(architecture, into)
     pool, children = ThreadPoolExecutor(os.cpu_count()), list[subprocess.Popen[str]]()
-    with TemporaryDirectory() as folder:
+    with temporary_folder("louvain-um-warmup") as folder:
         for name, text in FILES.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         commands = [
@@ -104,7 +104,7 @@ def warmup(
         echo(f"compiled in {time.perf_counter() - since:.0f} s")
 
 
-def run(command: Sequence[str], folder: str, children: list[subprocess.Popen[str]]) -> None:
+def run(command: Sequence[str], folder: Path, children: list[subprocess.Popen[str]]) -> None:
     """Run a command of this program in a folder, in a process that is listed and ends with this."""
     with subprocess.Popen(
         [sys.executable, "-c", CHILD, *command, "--quiet"], cwd=folder,

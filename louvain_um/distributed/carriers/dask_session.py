@@ -23,6 +23,7 @@ from distributed import Client, Future, Scheduler, Security, Worker
 from distributed.deploy.spec import SpecCluster
 from distributed.deploy.subprocess import SubprocessWorker
 
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.parallel import default_threads
 from louvain_um.distributed.carriers.dask_rank import (
     Doors,
@@ -336,10 +337,29 @@ def wait_for_workers(cluster: SpecCluster, client: Client) -> None:
         time.sleep(START_POLL_SECONDS)
 
 
+class Identity(Security):
+    """A certificate and its key, whose contexts are made once, while signals wait."""
+
+    # Dask hands the key to OpenSSL through a file, which a run that ends meanwhile would leave.
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        with uninterrupted():
+            self.connecting = super().get_connection_args("client")
+            self.listening = super().get_listen_args("scheduler")
+
+    def get_connection_args(self, role: str) -> dict[str, Any]:
+        """Return how each role connects."""
+        return dict(self.connecting)
+
+    def get_listen_args(self, role: str) -> dict[str, Any]:
+        """Return how each role listens."""
+        return dict(self.listening)
+
+
 def run_identity() -> Security:
     """Return a new certificate and its key, which every end of a connection must have."""
     try:
-        return Security.temporary()
+        return Identity.temporary()
     except ImportError:
         raise LouvainUmError(
             "cluster='local:N' needs cryptography, so that nobody else can connect; install it "
