@@ -162,9 +162,8 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
     try:
         _, err = process.communicate(timeout=120)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return 999, "hangs"
+        process.send_signal(signal.SIGABRT)
+        return 999, process.communicate()[1]
     end = time.monotonic() + 60
     while (left := living(folder)) and time.monotonic() < end:
         time.sleep(0.05)
@@ -238,10 +237,10 @@ def forked(words: list[str], folder: Path, when: float | None, number: int) -> t
         if found:
             return os.waitstatus_to_exitcode(status), messages.read_text()
         if time.monotonic() >= end:
-            os.kill(child, signal.SIGKILL if sent else number)
+            os.kill(child, signal.SIGABRT if sent else number)
             if sent:
                 os.waitpid(child, 0)
-                return 999, "hangs"
+                return 999, messages.read_text()
             sent, end = True, time.monotonic() + 120
         time.sleep(0.001)
 
@@ -301,7 +300,7 @@ def judge(
 ) -> str:
     """Return what is wrong about an ending, "" if nothing is."""
     if code == 999:
-        return "hangs"
+        return f"hangs: {err[-3000:]}"  # where, as `faulthandler` says on SIGABRT
     expected = {0, 128 + number, -number}
     if code not in expected and not early:
         return f"exit code {code}: {err[-500:]}"
