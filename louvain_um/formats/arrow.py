@@ -31,6 +31,9 @@ DEEPEST = 1000
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 """A string of JSON."""
 
+NULL_LINE = re.compile(rb"(?:\A|[\r\n])[\xef\xbb\xbf \t]*null")
+"""A line that holds no object. If a block begins with one, pyarrow ends the process."""
+
 COMPRESSIBLE = b"ARROW1"
 """How Feather files begin that may be compressed."""
 
@@ -185,6 +188,8 @@ def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:
     data = file.read()
     if _nesting(data) > DEEPEST:
         raise file.error("is not valid JSON (nested too deeply); write it again")
+    if b"null" in data and NULL_LINE.search(data):
+        raise file.error("has a line that is null; write an object for each edge")
     alone = reader.ReadOptions(use_threads=False)
 
     def build() -> Graph:

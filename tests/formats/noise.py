@@ -19,6 +19,7 @@ FOLDERS = ("graphs", "inputs", "labels")
 PIECES = (
     b"\n", b"\r", b"\t", b" ", b",", b";", b'"', b"'", b"-", b".", b"e", b"#", b"%", b"0", b"1",
     b"9" * 20, b"nan", b"1e999", b"\0", b"\xff", b"\xef\xbb\xbf", b"[", b"]", b"{", b"<", b">",
+    b"null",
 )  # fmt: skip
 
 

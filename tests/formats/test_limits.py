@@ -235,6 +235,9 @@ BOMBS = {
     "deep.cyjs": '{"elements":' * NESTED,
     "deep.gml": "graph [ " * NESTED,
     "deep.jsonl": '{"source": "a", "target": "b", "more": ' + "[" * NESTED + "]" * NESTED + "}",
+    "null.jsonl": 'null\n{"source": 1, "target": 2}\n',
+    "mark.jsonl": "\ufeff null",
+    "block.jsonl": '{"source": 1, "target": 2}\n' * 35_000 + "null\n" * 40_000,
     "deep_lines.jsonl": '{"source": "]}",\n"more": ' * NESTED,
 }
 
