@@ -123,12 +123,12 @@ BACKENDS: Final = {
     "threads": Backend(on_threads, examples=60, seeds=(0, 3), extended=True),
     "ranks": Backend(on_ranks, examples=20, seeds=(3,)),
     "emulated": Backend(emulated, few=True),
-    "emulated, every kind": Backend(emulated, extended=True, marks=("deep",)),
-    "emulated, little memory": Backend(emulated_with_little_memory, marks=("deep",)),
-    "emulated devices": Backend(emulated_together, marks=("deep",)),
-    "emulated ranks": Backend(emulated_ranks, marks=("deep",)),
-    "gpu": Backend(on_gpu, examples=60, seeds=tuple(range(8)), extended=True, marks=("gpu",)),
-    "gpu ranks": Backend(on_gpus, examples=20, seeds=(0, 3), marks=("gpu",)),
+    "emulated, every kind": Backend(emulated, 12, extended=True, marks=("deep",)),
+    "emulated, little memory": Backend(emulated_with_little_memory, 12, marks=("deep",)),
+    "emulated devices": Backend(emulated_together, 12, marks=("deep",)),
+    "emulated ranks": Backend(emulated_ranks, 12, marks=("deep",)),
+    "gpu": Backend(on_gpu, examples=180, seeds=tuple(range(8)), extended=True, marks=("gpu",)),
+    "gpu ranks": Backend(on_gpus, examples=60, seeds=(0, 3), marks=("gpu",)),
 }
 
 

@@ -194,14 +194,11 @@ def test_ranks_refuse_other_objectives_and_constraints(name):
             available(name).detect(graph(), Options(**options))
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(2 * EXAMPLES, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("method", METHODS)
-def test_random_graphs_and_options(backend, method, times):
+def test_random_graphs_and_options(backend, method):
     """The CPU's labels and levels are the oracle's, another engine's the CPU's."""
-    if times == 1 and "deep" in backend.marks:
-        pytest.skip("the deep tier takes more of them")
 
-    @settings(max_examples=times * backend.examples)
+    @settings(max_examples=EXAMPLES * backend.examples)
     @given(
         data=st.data(),
         seed=st.integers(0, 2**32 - 1),

@@ -58,13 +58,17 @@ def save_outputs(path):
 
 
 @pytest.mark.site
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs(path):
+def test_notebooks_run():
+    """All in one kernel, which imports and loads once; each begins without names."""
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    if "cluster=" in path.read_text():
-        pytest.importorskip("distributed")
-    notebook = executed(path)
+    pytest.importorskip("distributed")
+    import nbformat
+
+    cells = []
+    for path in NOTEBOOKS:
+        cells += [nbformat.v4.new_code_cell("%reset -f"), *nbformat.read(path, 4).cells]
+    notebook = executed(NOTEBOOKS[0], cells=cells)
     streams = [
         output.text
         for cell in notebook.cells
