@@ -776,7 +776,7 @@ def test_without_driver_or_compiler_a_line_says_so(stand_in, tmp_path):
     assert done.returncode == 1
     assert "install gcc" in done.stderr
     away = {"LD_LIBRARY_PATH": ""}
-    done = stand_in._replace(variables=stand_in.variables | away).attach(*arguments)
+    done = stand_in._replace(variables=stand_in.variables | away, forks=None).attach(*arguments)
     assert done.returncode == 3
     assert "no NVIDIA driver" in done.stderr
 
