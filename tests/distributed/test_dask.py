@@ -21,6 +21,7 @@ from louvain_um.events import Event, ignore
 from louvain_um.formats.labels import read_labels
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
+from tests.distributed.conformance import conforms
 from tests.distributed.runs import METHODS, assert_equal, graph_named, one_process
 
 pytestmark = pytest.mark.system
@@ -116,14 +117,52 @@ def test_labels_are_those_of_one_process(client):
     assert {event.phase for event in events} >= {"move", "refine", "aggregate"}
 
 
-def test_workers_of_this_machine_are_started_and_stopped():
-    found = lu.louvain(graph_named("lfr"), cluster="local:2")
-    assert_equal(found, one_process("lfr", "louvain"))
+def test_workers_exchange_what_a_communicator_promises(client):
+    from louvain_um.distributed.carriers.dask_rank import (
+        DaskCommunicator,
+        Doors,
+        RankSession,
+        version_digest,
+    )
+
+    def task(session, rank):
+        return conforms(DaskCommunicator(session, rank))
+
+    client.register_plugin(Doors())
+    where = workers_of(client)
+    session = RankSession(
+        name="conforms", addresses=tuple(where), patience=60, version=version_digest()
+    )
+    running = [
+        client.submit(task, session, rank, workers=[at], pure=False)
+        for rank, at in enumerate(where)
+    ]
+    assert len(set(client.gather(running))) == 1
+
+
+def test_workers_read_files_and_tables(tmp_path, client):
+    rng = np.random.default_rng(3)
+    u = rng.integers(0, 500, 4000) * 7 + 3
+    v = u // 70 * 70 + rng.integers(0, 10, 4000) * 7 + 3
+    edges = pa.table({"source": u, "target": v, "weight": rng.integers(1, 9, 4000)})
+    pq.write_table(edges, tmp_path / "edges.parquet", row_group_size=500)
+    one = lu.louvain(lu.read_graph(tmp_path / "edges.parquet"), device="cpu")
+    small = edges.set_column(2, "weight", pa.array([1.5, 1e-300] * 2000))
+    (tmp_path / "small").mkdir()
+    pq.write_table(small, tmp_path / "small/edges.parquet", row_group_size=500)
+    with pytest.warns(lu.GraphWarning, match="2000 of 4000 positive weights"):
+        lu.louvain(lu.read_partitioned(tmp_path / "small"), cluster=client)
+    found = lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"), cluster=client)
+    assert_equal(found, one)
+    assert found.names.tolist() == one.names.tolist()
+    frames = pytest.importorskip("dask.dataframe")
+    frame = frames.from_pandas(edges.to_pandas(), npartitions=3)
+    assert_equal(lu.louvain(lu.read_partitioned(frame), cluster=client), one)
 
 
 def test_a_killed_worker_ends_in_one_line(start, tmp_path):
-    client = start(4)
-    victim = workers_of(client)[2]
+    client = start(2)
+    victim = workers_of(client)[1]
     before_exchange(client, victim, 4, kill_function())
     since = time.monotonic()
     with pytest.raises(WorkerLostError) as caught:
@@ -132,7 +171,7 @@ def test_a_killed_worker_ends_in_one_line(start, tmp_path):
     text = str(caught.value)
     assert "\n" not in text
     assert re.fullmatch(
-        rf"worker {victim} \(rank 2 of 4\) was lost in level \d; "
+        rf"worker {victim} \(rank 1 of 2\) was lost in level \d; "
         rf"resume with checkpoint='{tmp_path}'",
         text,
     )

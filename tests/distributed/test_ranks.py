@@ -76,52 +76,26 @@ def test_a_rank_that_waits_for_nothing_knows_of_an_abort():
     run_threads(task, 2, patience=60)
 
 
-@pytest.mark.system
-def test_processes():
-    assert len(set(run_processes(conforms, 2))) == 1
-    with pytest.raises(AssertionError, match=r"rank \d: Traceback(.|\n)*on purpose"):
-        run_processes(broken, 2)
+def conforming(ranks, *given):
+    return conforms(ranks), found_on(ranks, *given)
 
 
 @pytest.mark.system
 def test_processes_find_the_labels_of_one():
     cases = [("weighted rmat", "leiden"), ("lfr", "louvain")]
-    for found in run_processes(found_on, 2, cases, "cpu", "host"):
+    exchanged, labels = zip(*run_processes(conforming, 2, cases, "cpu", "host"), strict=True)
+    assert len(set(exchanged)) == 1
+    for found in labels:
         for case, each in zip(cases, found, strict=True):
             assert_equal(each, one_process(*case))
+    with pytest.raises(AssertionError, match=r"rank \d: Traceback(.|\n)*on purpose"):
+        run_processes(broken, 2)
 
 
 def broken(ranks):
     if ranks.rank:
         raise ValueError("broken on purpose")
     ranks.allgatherv(ranks.sum_exact([1]))
-
-
-@pytest.mark.system
-def test_dask():
-    pytest.importorskip("distributed.scheduler", reason="Dask is not installed")
-    from louvain_um.distributed.carriers.dask_rank import (
-        DaskCommunicator,
-        Doors,
-        RankSession,
-        version_digest,
-    )
-    from louvain_um.distributed.carriers.dask_session import local_client, workers_of
-
-    def task(session, rank):
-        return conforms(DaskCommunicator(session, rank))
-
-    with local_client(2) as client:
-        client.register_plugin(Doors())
-        where = workers_of(client)
-        session = RankSession(
-            name="conforms", addresses=tuple(where), patience=60, version=version_digest()
-        )
-        running = [
-            client.submit(task, session, rank, workers=[at], pure=False)
-            for rank, at in enumerate(where)
-        ]
-        assert len(set(client.gather(running))) == 1
 
 
 @pytest.mark.system

@@ -121,27 +121,6 @@ def test_a_graph_that_was_written_keeps_its_isolated_vertices(tmp_path):
     assert_same(joined(run_threads(found.rows, 2)), one)
 
 
-@pytest.mark.system
-def test_dask_reads_on_its_workers(tmp_path, edges):
-    pytest.importorskip("distributed", reason="Dask is not installed")
-    from louvain_um.distributed.carriers.dask_session import local_client
-
-    pq.write_table(edges, tmp_path / "edges.parquet", row_group_size=500)
-    one = lu.louvain(lu.read_graph(tmp_path / "edges.parquet"), device="cpu")
-    small = edges.set_column(2, "weight", pa.array([1.5, 1e-300] * 2000))
-    (tmp_path / "small").mkdir()
-    pq.write_table(small, tmp_path / "small/edges.parquet", row_group_size=500)
-    with local_client(2) as client:
-        with pytest.warns(lu.GraphWarning, match="2000 of 4000 positive weights"):
-            lu.louvain(lu.read_partitioned(tmp_path / "small"), cluster=client)
-        found = lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"), cluster=client)
-        assert_equal(found, one)
-        assert found.names.tolist() == one.names.tolist()
-        frames = pytest.importorskip("dask.dataframe")
-        frame = frames.from_pandas(edges.to_pandas(), npartitions=3)
-        assert_equal(lu.louvain(lu.read_partitioned(frame), cluster=client), one)
-
-
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_what_spark_and_dask_leave_in_a_folder_holds_no_edges(tmp_path, scheme):
     if scheme:
