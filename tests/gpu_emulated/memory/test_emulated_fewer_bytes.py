@@ -102,7 +102,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
 ):  # fmt: skip
     """A random graph, whose levels keep nearly all arcs; some of them heavy, or their sums wide."""
     # Levels of a smaller graph without weights neither sum up to heavy arcs nor are split.
-    size = 12 if not weights and most > 1 << 12 else 11
+    size = 10 if most < 1 << 10 else 11 if weights else 12
     random, n, m = np.random.default_rng(1), 1 << size, 8 << size
     if refined:
         monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level
@@ -160,7 +160,7 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
     budget,
 ):  # fmt: skip
     """A random graph of which few arcs are heavy, in core and in pages, by sums of either type."""
-    random, n, m = np.random.default_rng(1), 1 << 11, 1 << 14
+    random, n, m = np.random.default_rng(1), 1 << 10, 1 << 13
     weights = np.where(random.random(m) < 0.03, 70_000, random.integers(1, 1000, m))
     graph = Graph.from_edges(*random.integers(0, n, (2, m)), weights, n_vertices=n)
     if wide:

@@ -54,7 +54,7 @@ def test_labels_do_not_depend_on_when_copies_end(
 
 @pytest.mark.parametrize("always", [False, True])
 def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, detected, always):
-    graph = rmat(11 if always else 10, seed=3).graph
+    graph = rmat(11 if always else 9, seed=3).graph
     plain = Options(method="leiden", seed=3)
     as_if_larger(monkeypatch)
     if always:
@@ -262,8 +262,8 @@ def plan_page(plan):
 
 
 def test_rows_grow_while_a_kernel_fills_them(monkeypatch, detected):
-    ends = np.random.default_rng(1).integers(0, 1 << 11, (2, 1 << 15))
-    graph = Graph.from_edges(*ends, n_vertices=1 << 11)
+    ends = np.random.default_rng(1).integers(0, 1 << 10, (2, 1 << 14))
+    graph = Graph.from_edges(*ends, n_vertices=1 << 10)
     options = squeezed(monkeypatch, "leiden", "25%")
     monkeypatch.setattr(preparation, "LIMITS", replace(preparation.LIMITS, chunk=1 << 10))
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, chunk=1 << 10))
