@@ -158,7 +158,6 @@ def test_threads_hold_for_reading_too(run, tmp_path, monkeypatch):
     assert used == {1}
     assert run("detect", edges).code == 0
     assert used == {1, 3}
-    assert "1 … 4096" in run("detect", edges, "--threads", "0").complaint()
 
 
 def test_standard_input(run):
@@ -206,9 +205,6 @@ def test_directed_graphs_need_symmetrize(run, tmp_path):
 def test_examples(run):
     done = run("detect", "example:les-miserables")
     assert "Valjean" in done.out
-    refused = run("detect", "example:nonsense")
-    assert refused.code == 2
-    assert "les-miserables" in refused.complaint()
 
 
 def test_notes_go_to_stderr(run, tmp_path):
@@ -274,7 +270,6 @@ def test_top_chooses_the_number_of_communities(run, tmp_path):
     assert rows("--top", "12") == rows("--top", "100") == rows("--top", "11") == rows() + 1
     assert "in 10 more" in run("detect", path, "--top", "2").out
     assert "members" not in run("detect", path, "--top", "0").out
-    assert run("detect", path, "--top", "-1").code == 2
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npz", "json"])

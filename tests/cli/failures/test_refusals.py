@@ -3,6 +3,7 @@
 import shlex
 
 import pandas as pd
+import pytest
 
 from louvain_um.gpu.runtime import device
 from tests.profiling.views.made import paged_run, sweep_rows
@@ -241,3 +242,27 @@ def test_every_refusal_is_one_line_and_leaves_no_file(run, two_triangles, tmp_pa
             break
     assert not cuda
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(("text", "where"), [("", ": "), ("1 2\n2 -3\n", ":2: ")])
+def test_bad_files_are_named_in_one_line(run, tmp_path, text, where):
+    path = tmp_path / "bad.txt"
+    path.write_text(text)
+    done = run("detect", path, "-o", tmp_path / "labels.csv")
+    assert (done.code, f"bad.txt{where}" in done.complaint()) == (1, True)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_header_taken_for_an_edge_is_noticed(run, shared_data):
+    done = run("detect", shared_data / "facebook_combined.txt", "--json")
+    assert done.json["graph"]["vertices"] == 4039
+    assert "header" in done.err
+
+
+@pytest.mark.parametrize(
+    "command", [["detect", "no.txt", "-o"], ["convert", "no.txt"], ["generate", "ring", "-o"]]
+)
+def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeypatch, command):
+    monkeypatch.setattr("louvain_um.core.atomic_files.os.access", lambda *_: False)
+    line = run(*command, tmp_path / "out.csv").complaint()
+    assert f"the folder {tmp_path} cannot be written" in line
