@@ -119,6 +119,8 @@ def test_nothing_overflows_at_the_sizes_of_measured_runs(monkeypatch, name, meth
     assert memory.late == 0
     assert plan.in_pages or not memory.spilled
     check_declared(plan, memory)
+    if not plan.in_pages and (name, method, shrink) in SIZES[::4]:
+        assert sum(plan.peak_bytes.values()) <= 1.05 * sum(memory.peak_bytes.values())
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
@@ -180,14 +182,6 @@ def test_blocks_that_come_and_go_take_what_was_declared(monkeypatch):
     assert "targets.partial.1" in {name for name, _ in memory.asked}
     assert not memory.spilled
     check_declared(plan, memory)
-
-
-@pytest.mark.parametrize(("name", "method", "shrink"), [SIZES[0], SIZES[4], SIZES[8]])
-def test_declared_peaks_are_close_to_what_is_asked(monkeypatch, name, method, shrink):
-    graph, script = made_up(name, method, shrink)
-    plan, memory = run_dry(monkeypatch, graph, script, Options(method=method))
-    whole = sum(plan.peak_bytes.values())
-    assert whole <= 1.05 * sum(memory.peak_bytes.values())
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

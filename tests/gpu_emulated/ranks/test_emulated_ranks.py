@@ -61,14 +61,13 @@ def on_ranks(monkeypatch, emulated):
 
 
 @pytest.mark.parametrize(
-    ("kind", "ranks", "devices"),
-    [("heavy", 2, ("a", "b")), ("lfr", 3, ("a",)), ("weighted", 3, ("a",))],
-)
-@pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_ranks_by_way_of_the_host(
-    monkeypatch, on_ranks, kind, method,
-    ranks, devices,
-):  # fmt: skip
+    ("method", "kind", "ranks", "devices"),
+    [
+        ("leiden", "heavy", 2, ("a", "b")), ("leiden", "lfr", 3, ("a",)),
+        ("leiden", "weighted", 3, ("a",)), ("louvain", "weighted", 3, ("a",)),
+    ],
+)  # fmt: skip
+def test_ranks_by_way_of_the_host(monkeypatch, on_ranks, method, kind, ranks, devices):
     monkeypatch.setattr(ranks_run, "nccl_problem", lambda: pytest.fail("NCCL is not used"))
     options = replace(LEIDEN, method=method)
     found, kernels = on_ranks(KINDS[kind](), options, devices, ranks)
@@ -110,10 +109,13 @@ def test_ranks_with_and_without_devices_resume_each_other(on_ranks, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "ranks"), [("lfr", 2), ("rmat", 2), ("no edges", 2), ("weighted", 3)]
-)
-@pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_ranks_through_nccl(on_ranks, kind, method, ranks):
+    ("method", "kind", "ranks"),
+    [
+        ("leiden", "lfr", 2), ("leiden", "rmat", 2), ("louvain", "rmat", 2),
+        ("leiden", "no edges", 2), ("leiden", "weighted", 3),
+    ],
+)  # fmt: skip
+def test_ranks_through_nccl(on_ranks, method, kind, ranks):
     nccl = EmulatedNccl(as_bytes=kind == "lfr")
     options, devices = replace(LEIDEN, method=method), ("a", "b", "c")[:ranks]
     on_ranks(KINDS[kind](), options, devices, ranks, nccl=nccl, exchange="nccl")
