@@ -27,6 +27,7 @@ from tests.dynamic.model import Model, follow, operate
 from tests.dynamic.test_batches import REFUSED
 from tests.gpu.algorithms.emulated_algorithms import emulate
 from tests.gpu_emulated.emulated_device import Emulated, on_device
+from tests.tiers import EXAMPLES
 
 CHAINED = ("bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=3")
 PUBLISHED = "vine:block=3:worker=thread:query=entries"
@@ -95,7 +96,7 @@ def place(request, monkeypatch):
 @pytest.mark.parametrize("store", [*DEVICE_STORES, *OPTIONS])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_device_store_holds_what_a_dict_does(place, store, weighted):
-    @settings(max_examples=10 if place.libraries is None else 20)
+    @settings(max_examples=10 * EXAMPLES)
     @given(data=st.data(), blocks=st.sampled_from([1, 3]))
     def check(data, blocks):
         model = Model(data.draw(st.integers(1, 24)), weighted, store)
