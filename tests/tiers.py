@@ -48,7 +48,8 @@ def names_markers(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the other tiers, except in files that the arguments name."""
+    """Begin with the longest tests; leave out other tiers, except in files that are named."""
+    items.sort(key=lambda item: item.get_closest_marker("site") is None)
     if config.option.all:
         return
     folder = config.invocation_params.dir
