@@ -218,16 +218,17 @@ def test_advance(device, name, form, returns):
     graph, linked = GRAPHS[name], form not in ("whole", "gapped")
     graph = Gapped(graph) if form == "gapped" else graph
     there, n = Linked(graph, form) if linked else There(graph), graph.n_vertices
-    graph = there.graph if linked else graph
     frontier = np.unique(np.random.default_rng(1).integers(0, n, n // 2 + 1))
-    # Kernels of the CPU are compiled for each type of weights.
+    # Kernels of the CPU are compiled for each type of weights, and of rows.
     for case in user_functors.CASES[:: 3 if name == "wide" else 1]:
+        by_place = linked and case.function is user_functors.gathered
+        rows = there.graph if by_place else graph
         for balanced in {case.balanced, False}:
             expected = user_functors.arguments_of(case, n)
             found = user_functors.arguments_of(case, n, device)
             how = {"returns": returns, "balanced": balanced}
             for some in (frontier, None):
-                here = advance(graph, some, case.function, *expected, **how)
+                here = advance(rows, some, case.function, *expected, **how)
                 kept = advance(there, some, case.function, *found, **how)
                 if case.function not in user_functors.ORDERED and returns:
                     assert kept.tolist() == here.tolist()
@@ -241,7 +242,6 @@ def test_sums(device, name, form):
     graph, linked = GRAPHS[name], form not in ("whole", "gapped")
     graph = Gapped(graph) if form == "gapped" else graph
     there, n = Linked(graph, form) if linked else There(graph), graph.n_vertices
-    graph = there.graph if linked else graph
     frontier = np.random.default_rng(1).integers(0, n, n // 2 + 1)
     for function, letters in user_functors.TERMS:
         case = user_functors.Case(function, letters)
