@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -184,10 +185,19 @@ def table_of(nodes: Any) -> Any:
         titles = pandas.read_csv(path, sep=separator, nrows=0).columns
         texts = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
         ids = _id_column(texts) or texts[0]
-        return pandas.read_csv(
-            path, sep=separator, dtype=dict.fromkeys(texts, str), dtype_backend="numpy_nullable",
-            keep_default_na=False, na_values=dict.fromkeys(titles.drop(ids), MISSING),
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            # Of a longer first line, pandas would take the first field for an index.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            return pandas.read_csv(
+                path, sep=separator, dtype=dict.fromkeys(texts, str), index_col=False,
+                dtype_backend="numpy_nullable", keep_default_na=False,
+                na_values=dict.fromkeys(titles.drop(ids), MISSING),
+            )  # fmt: skip
+    except pandas.errors.ParserWarning:
+        raise GraphError(
+            f"{path}: lines have more fields than the header; name each column, or delete what "
+            "follows the last value"
+        ) from None
     except LouvainUmError:
         raise
     except Exception as error:  # of many types

@@ -279,6 +279,13 @@ def test_tables_keep_ids_and_whole_numbers_as_they_are(suffix, tmp_path):
     )
 
 
+def test_fields_beyond_the_header_shift_no_columns(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("id,x\n1,2,\n2,3,\n3,1,\n")
+    with pytest.raises(lu.GraphError, match="more fields than the header"):
+        lu.as_graph(([1, 2], [2, 3]), nodes=path)
+
+
 def test_missing_rows_are_missing_values_of_every_type():
     moments = pd.to_datetime(["2024-01-01", None])
     frame = pd.DataFrame({"f": [0.5, np.nan], "m": moments, "b": [True, False], 1: [1, 2]})
