@@ -9,12 +9,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 from louvain_um.errors import GraphFormatError, Uncertain, shown
+from louvain_um.formats.column_roles import NAMES
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
 NUMBERS = {"int", "integer", "long", "float", "double", "short", "byte"}
+
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 DYNAMIC = "weights change in time; the last of each edge is read"
 
@@ -56,17 +59,20 @@ def parsed_graphml(file: GraphFile) -> Network:
     network = Network(directed=graphs[0].get("edgedefault") == "directed")
     if len(graphs) > 1:
         network.notes.append(Uncertain(f"the first of {len(graphs)} graphs in the file is read"))
+    of_nodes: Attributes = {}
     for key in keys.values():
         default = key.find("default")
-        if default is not None and key.get("for") in ("edge", "all", None):
-            network.defaults[_key_name(key)] = _value(default.text, key)
+        for place, given in (("edge", network.defaults), ("node", of_nodes)):
+            if default is not None and key.get("for") in (place, "all", None):
+                given[_key_name(key)] = _value(default.text, key)
+    of_nodes = _unnamed(of_nodes)
     if any(True for _ in graphs[0].iter("hyperedge")):
         raise file.error("has hyperedges, which join more than two vertices; write pairs as edges")
     for node in graphs[0].iter("node"):
         name = _required(file, node, "id")
         if name in network.nodes:
             raise file.error(f"the node id {shown(name)} is repeated; make ids different")
-        network.nodes[name] = _data(node, keys)
+        network.nodes[name] = of_nodes | _data(node, keys)
     for edge in graphs[0].iter("edge"):
         ends = _required(file, edge, "source"), _required(file, edge, "target")
         marked = edge.get("directed")
@@ -75,6 +81,11 @@ def parsed_graphml(file: GraphFile) -> Network:
     if not network.directed:
         network.both_ways.clear()
     return network
+
+
+def _unnamed(defaults: Attributes) -> Attributes:
+    """Return the defaults of nodes without those that would give all the same name."""
+    return {name: value for name, value in defaults.items() if name.lower() not in NAMES}
 
 
 def _key_name(key: Any) -> str:
@@ -105,10 +116,14 @@ def _data(element: Any, keys: dict[str | None, Any]) -> Attributes:
 
 
 def _value(text: str | None, key: Any) -> Any:
-    """Return a value by its declared type; text that does not fit it as it is."""
-    if key.get("attr.type", key.get("type")) not in NUMBERS:
-        return text or ""
-    return _number(text or "")
+    return _of_type(text or "", key.get("attr.type", key.get("type")))
+
+
+def _of_type(text: str, kind: str | None) -> Any:
+    """Return a value of a declared type; text that does not fit it as it is."""
+    if kind == "boolean":
+        return TRUTH.get(text.strip().lower(), text)
+    return _number(text) if kind in NUMBERS else text
 
 
 def _number(text: str) -> Any:
@@ -132,15 +147,13 @@ def parsed_gexf(file: GraphFile) -> Network:
     if any(True for edge in graph.iter("edge") for _ in edge.iter("spell")):
         network.notes.append(Uncertain("edges exist in parts of the time only; all are read"))
     declared = {kind: _declared(graph, kind) for kind in ("node", "edge")}
-    for attribute in declared["edge"].values():
-        default = attribute.find("default")
-        if default is not None:
-            network.defaults[_title(attribute)] = _typed(default.text or "", attribute)
+    network.defaults |= _defaults(declared["edge"])
+    of_nodes = _unnamed(_defaults(declared["node"]))
     for node in graph.iter("node"):
         name = _required(file, node, "id")
         if name in network.nodes:
             raise file.error(f"the node id {shown(name)} is repeated; make ids different")
-        data = _attributes(node, declared["node"])[0]
+        data = of_nodes | _attributes(node, declared["node"])[0]
         label = node.get("label")
         network.nodes[name] = data if label is None else data | {"label": label}
     changing = False
@@ -172,12 +185,18 @@ def _declared(graph: Any, kind: str) -> dict[str | None, Any]:
     }
 
 
+def _defaults(declared: dict[str | None, Any]) -> Attributes:
+    """Return the values of attributes, by title, that elements have which give none."""
+    defaults = ((each, each.find("default")) for each in declared.values())
+    return {
+        _title(each): _of_type(default.text or "", each.get("type"))
+        for each, default in defaults
+        if default is not None
+    }
+
+
 def _title(attribute: Any) -> str:
     return str(attribute.get("title") or attribute.get("id"))
-
-
-def _typed(text: str, attribute: Any) -> Any:
-    return _number(text) if attribute.get("type") in NUMBERS else text
 
 
 def _attributes(element: Any, declared: dict[str | None, Any]) -> tuple[Attributes, bool]:
@@ -192,7 +211,7 @@ def _attributes(element: Any, declared: dict[str | None, Any]) -> tuple[Attribut
         changes |= title.lower() == "weight" and (
             title in found or "start" in value.attrib or "end" in value.attrib
         )
-        found[title] = _typed(value.get("value", ""), attribute)
+        found[title] = _of_type(value.get("value", ""), attribute.get("type"))
     return found, changes
 
 

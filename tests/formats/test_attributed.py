@@ -128,6 +128,38 @@ def test_attributes_that_do_not_name_vertices_are_kept(tmp_path, keys, kept):
     }
 
 
+DECLARED = {
+    "graphml": """<graphml>
+        <key id="d0" for="node" attr.name="open" attr.type="boolean"><default>true</default></key>
+        <key id="d1" for="node" attr.name="name" attr.type="string"><default>no</default></key>
+        <key id="d2" for="all" attr.name="size" attr.type="int"><default>7</default></key>
+        <graph><node id="a"/><node id="b"><data key="d0">False</data><data key="d2">8</data></node>
+        <edge source="a" target="b"/></graph></graphml>""",
+    "gexf": """<gexf><graph>
+        <attributes class="node">
+        <attribute id="0" title="open" type="boolean"><default>true</default></attribute>
+        <attribute id="1" title="name" type="string"><default>no</default></attribute>
+        <attribute id="2" title="size" type="integer"><default>7</default></attribute></attributes>
+        <nodes><node id="a"/><node id="b"><attvalues><attvalue for="0" value="false"/>
+        <attvalue for="2" value="8"/></attvalues></node></nodes>
+        <edges><edge source="a" target="b"/></edges></graph></gexf>""",
+}
+"""Vertices with truth values and numbers, of which the first has those declared for all."""
+
+
+@pytest.mark.filterwarnings("ignore::louvain_um.errors.GraphWarning")
+@pytest.mark.parametrize("suffix", DECLARED)
+def test_attributes_have_their_declared_types_and_defaults(tmp_path, suffix):
+    path = tmp_path / f"g.{suffix}"
+    path.write_text(DECLARED[suffix])
+    graph = read_graph(path)
+    assert graph.names.tolist() == ["a", "b"]
+    given = {name: values.tolist() for name, values in graph.attributes.items()}
+    assert given == {"open": [True, False], "size": [7, 8]}
+    write_graph(tmp_path / f"again.{suffix}", graph)
+    assert read_graph(tmp_path / f"again.{suffix}").attributes["open"].tolist() == [True, False]
+
+
 @pytest.mark.parametrize("suffix", ["gexf", "graphml", "cyjs"])
 def test_attributes_of_a_graph_are_written_with_it(tmp_path, suffix):
     columns = {
