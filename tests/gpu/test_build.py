@@ -479,6 +479,36 @@ def test_sparse_ids_are_numbered_as_on_the_host(there, spread, kind):
         assert len(names) < 2 or edges.numbered_by(there.device, sent, u, v, 1) is None
 
 
+def test_a_device_that_fills_up_meanwhile_leaves_no_ids_half_numbered(there, monkeypatch):
+    ids = SPREADS["32 bits"](np.arange(500, dtype=np.uint64))
+    u, v = RNG.permutation(ids), RNG.permutation(ids)
+    wanted, numbers, calls = number_vertices(u.copy(), v.copy()), Builder.numbers, []
+
+    def filling(*given):
+        calls.append(given)
+        if len(calls) > 1:
+            raise MemoryError
+        return numbers(*given)
+
+    monkeypatch.setattr(Builder, "numbers", filling)
+    sent = SimpleNamespace(sent=there.put, fetched=there.get)
+    number = partial(edges.numbered_by, there.device, sent, most_names=len(ids))
+    before = NUMBER_SPARSE.set(lambda *ends: _or_none(number, *ends))
+    made = number_vertices(u, v)
+    NUMBER_SPARSE.reset(before)
+    assert [*map(np.ndarray.tolist, (*made[:2], made[3]))] == [
+        each.tolist() for each in (*wanted[:2], wanted[3])
+    ]
+
+
+def _or_none(step, *given):
+    """Return what a step makes; None without memory, as in runs."""
+    try:
+        return step(*given)
+    except MemoryError:
+        return None
+
+
 @pytest.mark.parametrize("kind", ["none", "bytes", "real"])
 def test_columns_beyond_the_budget_are_made_in_spans(emulated, kind, monkeypatch):
     monkeypatch.setattr(device_rows, "FIXED_BYTES", 8 * PARTIALS + 2048)

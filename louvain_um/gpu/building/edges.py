@@ -207,10 +207,14 @@ def numbered_by(there: Any, copies: Any, u: Any, v: Any, most_names: int) -> Num
     if names is None:
         return None
     ends = tuple(ids if ids.dtype == np.uint32 else np.empty(len(ids), np.uint32) for ids in (u, v))
+    here = copies.fetched(names).view(np.int64)
     for ids, numbers in zip((u, v), ends, strict=True):
         for part, out in zip(parts(ids), parts(numbers), strict=True):
-            out[:] = copies.fetched(builder.numbers(copies.sent(part), names))
-    return *ends, len(names), copies.fetched(names).view(np.int64)
+            try:
+                out[:] = copies.fetched(builder.numbers(copies.sent(part), names))
+            except MemoryError:  # others use the device, and some ids are overwritten
+                out[:] = np.searchsorted(here, part)
+    return *ends, len(here), here
 
 
 def limit_of(options: Options, edges: int, n: int, *, weighted: bool) -> int | None:
