@@ -223,7 +223,7 @@ def _numbers(
 
     ranks, n = rankdata(values), len(values)
     sizes = np.bincount(labels)
-    _, ties = np.unique(values, return_counts=True)
+    ties = np.unique(values, return_counts=True)[1].astype(np.float64)  # their cubes exceed int64
     spread = (n + 1 - ((ties**3 - ties).sum() / max(n * (n - 1), 1))) / 12
     u = np.bincount(labels, ranks) - sizes * (sizes + 1) / 2
     deviation = np.sqrt(np.maximum(sizes * (n - sizes) * spread, 0))

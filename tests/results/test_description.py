@@ -81,6 +81,15 @@ def attributes(found, kind):
     return anndata.AnnData(obs=pd.DataFrame({"colour": colours}, index=found.names))
 
 
+def test_millions_of_equal_numbers_hide_no_others():
+    labels = np.zeros(2_100_000, np.uint32)
+    labels[:3] = 1
+    values = labels + np.float64(1)  # no column of communities
+    graph = lu.Graph.from_edges([], [], n_vertices=len(labels)).renewed(attributes={"x": values})
+    found = lu.Communities.of(graph, labels).describe().findings
+    assert [(each.community, each.value) for each in found] == [(0, "low"), (1, "high")]
+
+
 @pytest.mark.parametrize("kind", ["index", "polars", "pyarrow", "networkx", "igraph", "anndata"])
 def test_attributes_are_taken_from_where_they_are(found, kind):
     described = found.describe(attributes(found, kind))
