@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -182,14 +184,16 @@ def table_of(nodes: Any) -> Any:
         if suffix == ".parquet":
             return read_parquet(path)
         separator = "\t" if suffix == ".tsv" else ","
-        titles = pandas.read_csv(path, sep=separator, nrows=0).columns
+        read = partial(pandas.read_csv, sep=separator, compression=None, index_col=False)
+        source = _source_of(path)
+        titles = read(source(), nrows=0).columns
         texts = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
         ids = _id_column(texts) or texts[0]
         with warnings.catch_warnings():
             # Of a longer first line, pandas would take the first field for an index.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(
-                path, sep=separator, dtype=dict.fromkeys(texts, str), index_col=False,
+            return read(
+                source(), dtype=dict.fromkeys(texts, str),
                 dtype_backend="numpy_nullable", keep_default_na=False,
                 na_values=dict.fromkeys(titles.drop(ids), MISSING),
             )  # fmt: skip
@@ -203,6 +207,15 @@ def table_of(nodes: Any) -> Any:
     except Exception as error:  # of many types
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise GraphError(f"{path}: cannot be read as a table ({line})") from None
+
+
+def _source_of(path: Path) -> Callable[[], Any]:
+    """Return what gives the content of a file to pandas, unpacked if it is a gzip stream."""
+    if path.suffix.lower() != ".gz":
+        return lambda: path
+    from louvain_um.formats.labels.reader import unpacked
+
+    return partial(BytesIO, unpacked(path.read_bytes(), path))
 
 
 def read_parquet(path: str | Path) -> Any:

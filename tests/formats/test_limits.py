@@ -16,6 +16,7 @@ from louvain_um.distributed.files.part_folder import EdgePiece, read_piece
 from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.formats import graph_file, read_graph
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
+from louvain_um.formats.labels import reader
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
@@ -144,6 +145,7 @@ TABLES = {
     "names of feather": lambda path: read_graph(path / "names.feather"),
     "labels": lambda path: read_labels(path / "t.parquet"),
     "nodes": lambda path: read_graph(path / "g.txt", nodes=path / "t.parquet"),
+    "nodes as text": lambda path: read_graph(path / "g.txt", nodes=path / "n.csv.gz"),
     "stream": lambda path: [*read_stream(path / "t.parquet").steps(every=9)],
     "partitions": lambda path: read_piece(
         EdgePiece(path=str(path / "t.parquet"), group=0, size=1), ReadOptions()
@@ -156,8 +158,10 @@ TABLES = {
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_tables_that_unpack_to_far_more(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(graph_file, "FREE_BYTES", 1 << 18)
+    for module in (graph_file, reader):
+        monkeypatch.setattr(module, "FREE_BYTES", 1 << 18)
     (tmp_path / "g.txt").write_text("7 8\n")
+    (tmp_path / "n.csv.gz").write_bytes(gzip.compress(b"id,x\n7,8\n" + b"\n" * (1 << 20)))
     names = ("vertex", "community", "time", "address", "write", "start", "source", "target")
     table, names = zeros(300_000, *names), texts(400)
     parquet.write_table(table, tmp_path / "t.parquet")

@@ -228,7 +228,7 @@ def _read_graph(path: str) -> Labels:
     return Labels(text.typed(names), text.typed(found))
 
 
-def _unpacked(raw: bytes, path: str | Path) -> bytes:
+def unpacked(raw: bytes, path: str | Path) -> bytes:
     """Return a gzip stream's content, of a size that an honest stream can have."""
     most = max(FREE_BYTES, MOST_UNPACKED * len(raw))
     with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
@@ -244,7 +244,7 @@ def _text(path: str | Path) -> str:
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
         if raw[:2] == b"\x1f\x8b":
-            raw = _unpacked(raw, path)
+            raw = unpacked(raw, path)
         text = raw.decode("utf-8-sig")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise GraphFormatError(
