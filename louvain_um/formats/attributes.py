@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
 from louvain_um.formats.file_types import suffix_of
+from louvain_um.formats.graph_file import GZIP_MAGIC
 from louvain_um.graph.export import distinct
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, require_pandas
@@ -31,6 +33,9 @@ MISSING: Final = (
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
 """Texts that are no value in a table, as pandas reads it."""
+
+CODE: Final = re.compile(rb'[\r\n\t,"]0[0-9]')
+"""How a field begins that is text, such as 007, although it could be a number."""
 
 
 class Columns(Attributes):
@@ -178,25 +183,34 @@ def table_of(nodes: Any) -> Any:
     """Read the table at a path as a pandas frame, ids as they are written; return others as is."""
     if not isinstance(nodes, str | os.PathLike):
         return nodes
+    from louvain_um.formats.labels.reader import unpacked
+
     pandas, path = require_pandas(), Path(nodes)
     try:
         suffix = suffix_of(str(path))
         if suffix == ".parquet":
             return read_parquet(path)
         separator = "\t" if suffix == ".tsv" else ","
-        read = partial(pandas.read_csv, sep=separator, compression=None, index_col=False)
-        source = _source_of(path)
-        titles = read(source(), nrows=0).columns
+        raw = path.read_bytes()
+        raw = unpacked(raw, path) if raw.startswith(GZIP_MAGIC) else raw
+        read = partial(
+            pandas.read_csv, sep=separator, index_col=False, dtype_backend="numpy_nullable",
+            keep_default_na=False,
+        )  # fmt: skip
+        titles = read(BytesIO(raw), nrows=0).columns
         texts = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
         ids = _id_column(texts) or texts[0]
+        missing = dict.fromkeys(titles.drop(ids), MISSING)
         with warnings.catch_warnings():
             # Of a longer first line, pandas would take the first field for an index.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return read(
-                source(), dtype=dict.fromkeys(texts, str),
-                dtype_backend="numpy_nullable", keep_default_na=False,
-                na_values=dict.fromkeys(titles.drop(ids), MISSING),
-            )  # fmt: skip
+            frame = read(BytesIO(raw), dtype=dict.fromkeys(texts, str), na_values=missing)
+            numbers = [title for title in titles if frame[title].dtype.kind in "iu"]
+            if numbers and CODE.search(raw):
+                written = read(BytesIO(raw), dtype=str, na_values=missing)[numbers]
+                codes = [title for title in numbers if written[title].str.match("0[0-9]").any()]
+                frame[codes] = written[codes]
+        return frame
     except pandas.errors.ParserWarning:
         raise GraphError(
             f"{path}: lines have more fields than the header; name each column, or delete what "
@@ -207,15 +221,6 @@ def table_of(nodes: Any) -> Any:
     except Exception as error:  # of many types
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise GraphError(f"{path}: cannot be read as a table ({line})") from None
-
-
-def _source_of(path: Path) -> Callable[[], Any]:
-    """Return what gives the content of a file to pandas, unpacked if it is a gzip stream."""
-    if path.suffix.lower() != ".gz":
-        return lambda: path
-    from louvain_um.formats.labels.reader import unpacked
-
-    return partial(BytesIO, unpacked(path.read_bytes(), path))
 
 
 def read_parquet(path: str | Path) -> Any:

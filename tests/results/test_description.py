@@ -295,6 +295,15 @@ def test_fields_beyond_the_header_shift_no_columns(tmp_path):
         lu.as_graph(([1, 2], [2, 3]), nodes=path)
 
 
+def test_numbers_that_begin_with_a_zero_are_codes(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("id,zip,m,n\n1,02134,1,0.5\n2,,0,1\n3,10115,30,0\n")
+    found = lu.as_graph((["1", "2"], ["2", "3"]), nodes=path).attributes
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "zip": ["02134", None, "10115"], "m": [1, 0, 30], "n": [0.5, 1, 0],
+    }  # fmt: skip
+
+
 def test_missing_rows_are_missing_values_of_every_type():
     moments = pd.to_datetime(["2024-01-01", None])
     frame = pd.DataFrame({"f": [0.5, np.nan], "m": moments, "b": [True, False], 1: [1, 2]})
