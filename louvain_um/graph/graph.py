@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import GraphError, Underflow, check_switch, checks_kinds, warn
+from louvain_um.errors import (
+    GraphError,
+    Underflow,
+    check_switch,
+    check_table,
+    checks_kinds,
+    warn,
+)
 from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, checked_names
 
 if TYPE_CHECKING:
@@ -104,6 +111,7 @@ class Graph:
             raise GraphError("imbalance must have one entry per vertex")
         if check:
             self.validate()
+            self._check_attributes(n)
         if self.weights is not None and len(self.weights):
             from louvain_um.core.parallel import over_pieces
 
@@ -129,6 +137,15 @@ class Graph:
         if self.kind != "signed" and len(self.loops) and int(self.loops.min()) < 0:
             v = int(np.argmax(self.loops < 0))
             raise GraphError(f"the loop of vertex {v} is negative ({self.loops[v]}); correct it")
+
+    def _check_attributes(self, n: int) -> None:
+        """Raise an error unless attributes are arrays of one value for each of n vertices."""
+        if self.attributes is not None:
+            check_table("attributes", self.attributes)
+        for name, values in (self.attributes or {}).items():
+            if not isinstance(values, np.ndarray) or values.shape != (n,):
+                what = f"one value for each of the {n} vertices"
+                raise GraphError(f"attribute {name!r} must be an array of {what}")
 
     def _leave_out_zeros(self, weights: NDArray[np.uint32] | NDArray[np.int64]) -> None:
         """Drop the arcs of weight 0."""

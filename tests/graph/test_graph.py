@@ -219,6 +219,18 @@ def test_what_is_built_is_valid(graph):
     lu.louvain(graph, device="cpu").induced_graph().validate()
 
 
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [([1], "must be a dict"), ({"x": np.ones(2)}, "'x' must be"), ({"x": [1, 2, 3]}, "'x' must be"),
+     ({"x": np.ones((3, 2))}, "'x' must be"), ({"x": 5}, "array of one value for each of the 3")],
+)  # fmt: skip
+def test_attributes_that_do_not_fit_the_vertices_are_refused(attributes, message):
+    g = Graph.from_edges([0, 1], [1, 2])
+    with pytest.raises(lu.LouvainUmError, match=message):
+        Graph(g.offsets, g.targets, None, g.loops, attributes=attributes)
+    assert Graph(g.offsets, g.targets, None, g.loops, attributes={"x": np.ones(3)}).attributes
+
+
 def test_names_may_be_listed():
     for names in (["a", "b", "c"], ("a", "b", "c"), [("a", 1), ("b", 2), ("c", 3)]):
         found = lu.louvain(lu.Graph.from_edges([0, 1], [1, 2], names=names))
