@@ -4,7 +4,6 @@ from inspect import signature
 from typing import get_type_hints
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import louvain_um as lu
@@ -143,36 +142,7 @@ def test_unknown_options_are_refused_as_by_any_function():
             lu.louvain(graph, **wrong)
 
 
-SEVERAL = np.array([1, 2]), np.array([]), pd.Series([1, 2]), np.ma.array([1, 2], mask=[0, 1])
 SMALL = lu.Graph.from_edges([0, 1], [1, 2])
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda value: lu.louvain(SMALL, device="cpu", effort=value),
-        lambda value: lu.louvain(SMALL, device="cpu", objective=value),
-        lambda value: lu.louvain(SMALL, device="cpu", seed=value),
-        lambda value: lu.louvain(SMALL, device="cpu", on_loss=value),
-        lambda value: lu.louvain(SMALL, device="cpu", exchange=value),
-        lambda value: lu.modularity(SMALL, [0, 0, 1], objective=value),
-        lambda value: lu.plan(SMALL, method=value, machine="h200"),
-        lambda value: lu.Graph.from_edges([0], [1], duplicates=value),
-        lambda value: lu.as_graph([(0, 1)], duplicates=value),
-        lambda value: lu.read_graph("none.csv", ids=value),
-        lambda value: lu.read_graph("none.csv", loops=value),
-        lambda value: lu.read_graph("none.csv", format=value),
-        lambda value: lu.louvain(SMALL, device="cpu").to_frame(library=value),
-        lambda value: lu.DynamicGraph(SMALL).apply(insert=([0], [2]), missing=value),
-        lambda value: lu.DynamicGraph(SMALL).apply(insert=([0], [2]), duplicates=value),
-    ],
-)
-def test_arrays_are_no_choice_and_make_one_line(call):
-    for value in SEVERAL:
-        with pytest.raises(lu.LouvainUmError) as reported:
-            call(value)
-        assert "\n" not in str(reported.value)
-        assert len(str(reported.value)) < 1000
 
 
 def test_lists_of_different_lengths_and_long_names_are_errors_of_ours():

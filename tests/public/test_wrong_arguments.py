@@ -15,7 +15,8 @@ from louvain_um.algorithms import operators
 WRONG = (
     None, -1, 1.5, 2**70, 10**400, float("nan"), 1j, "", "x", "a\nb", "\0", b"x", [], [None],
     [[1, 2], [3]], {1: "x"}, object(), np.array(None), np.array([np.nan]), np.zeros((2, 3)),
-    np.zeros(2, [("a", "i4")]), pd.DataFrame({"x": [1]}), pd.Series(["x"]),
+    np.zeros(2, [("a", "i4")]), pd.DataFrame({"x": [1]}), pd.Series(["x", "y"]),
+    np.array([]), np.ma.array([1, 2], mask=[0, 1]),
 )  # fmt: skip
 """Values of every kind: some are right for some parameters."""
 
