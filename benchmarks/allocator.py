@@ -1,28 +1,27 @@
-"""How long does Ouroboros take to give threads memory, and to be written to, on a GPU?
+"""Tests of Ouroboros' paper: how long it takes to give threads memory, and to be written to.
 
-    python benchmarks/allocator.py [--threads 1000000] [--bytes 4,64] [--runs 5] [-o FILE]
-        [--chunk 8192] [--page 16]
-
-Tests of its paper. Work generation: each thread of a kernel asks for 4 to 64 bytes and
-fills them. The baseline is what programs without an allocator do: sizes are summed (a scan), and a
-second kernel fills the pieces, which then lie side by side. Write access: a kernel writes to all
-pieces again, where they are. A third is its paper's on changing rows: in one kernel each thread
-asks for a piece of another size, copies and frees its own; sizes of a page of the same class stay.
-Then all is freed by a thread per piece. Milliseconds, medians after one run that warms up. `share`
-is what pages can use of the heap's memory.
+Work generation: each thread of a kernel asks for 4 to 64 bytes and fills them. The baseline is what
+programs without an allocator do: sizes are summed (a scan), and a second kernel fills the pieces,
+which then lie side by side. Write access: a kernel writes to all pieces again, where they are. A
+third is its paper's on changing rows: in one kernel each thread asks for a piece of another size,
+copies and frees its own; sizes of a page of the same class stay. Then all is freed by a thread per
+piece. Milliseconds, medians after one run that warms up. `share` is what pages can use of the
+heap's memory. `stores_papers.py --allocator` measures it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
 import numpy as np
-from common import device_seconds, machine, parser, save
+from common import device_seconds
 
-from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
+from louvain_um.dynamic.stores.ouroboros import VARIANTS, Ouroboros
 
+THREADS = 1_000_000
 HEAP = 2 << 30
 KERNELS = """
 typedef long long i64;
@@ -70,12 +69,14 @@ def milliseconds(calls: dict[str, Callable[[], Any]], runs: int) -> dict[str, fl
     return {f"{name}_ms": median(times[1:]) for name, times in taken.items()}
 
 
-def measured(
-    threads: int, low: int, high: int, runs: int, sizes: dict[str, int]
-) -> list[dict[str, Any]]:
-    """Return a row for the baseline and for each variant of Ouroboros."""
+def variants(args: argparse.Namespace, batches: list[int]) -> Iterator[dict[str, Any]]:
+    """Yield a row for the baseline and for each variant of Ouroboros."""
     import cupy
 
+    threads, runs = min(THREADS, 2 * args.vertices), args.runs
+    low, high = map(int, args.allocator.split(","))
+    sizes = {"chunk": args.chunk, "page": args.page}
+    about = {"threads": threads, "low_bytes": low, "high_bytes": high, **sizes}
     rng = cupy.random.default_rng(0)
     words, after = rng.integers(low // 4, high // 4 + 1, (2, threads)).astype(np.uint32)
     lost = cupy.zeros(1, np.uint32)
@@ -96,7 +97,7 @@ def measured(
         "generate": lambda: place(memory, cupy.cumsum(words, dtype=np.int64), pieces, words, count),
         "write": lambda: rewrite(pieces, words, count),
     }
-    rows = [{"variant": "scan", **milliseconds(calls, runs), "share": 1.0}]
+    yield about | {"variant": "scan", **milliseconds(calls, runs), "share": 1.0}
     for variant in VARIANTS:
         heap = Ouroboros(HEAP, variant, **sizes)
         names = "generate", "update", "release"
@@ -107,30 +108,8 @@ def measured(
             "update": lambda h=heap, go=update: go(h.argument, pieces, words, after, lost, count),
             "release": lambda h=heap, go=release: go(h.argument, pieces, count),
         }
-        row = {"variant": variant, **milliseconds(calls, runs)}
+        row = about | {"variant": variant, **milliseconds(calls, runs)}
         assert bool(pieces.all()), f"{variant}: no memory is left"
         assert not lost.any(), f"{variant}: a piece was not copied"
         assert sum(heap.statistics().used_pages) == 0, f"{variant}: pages are lost"
-        rows.append(row | {"share": heap.chunks * sizes["chunk"] / heap.nbytes})
-    about = {"threads": threads, "low_bytes": low, "high_bytes": high, **sizes}
-    return [about | row for row in rows]
-
-
-def main() -> None:
-    """Measure each range of sizes that is asked for."""
-    given = parser(__doc__)
-    given.add_argument("--threads", type=int, default=1_000_000)
-    given.add_argument("--bytes", default="4,64", help="least and most of a piece")
-    given.add_argument("--runs", type=int, default=5)
-    given.add_argument("--chunk", type=int, default=8192)
-    given.add_argument("--page", type=int, default=16)
-    args = given.parse_args()
-    low, high = map(int, args.bytes.split(","))
-    rows = measured(args.threads, low, high, args.runs, {"chunk": args.chunk, "page": args.page})
-    for row in rows:
-        print(row, flush=True)
-    save("allocator", {"machine": machine(), "results": rows}, args.output, "cuda")
-
-
-if __name__ == "__main__":
-    main()
+        yield row | {"share": heap.chunks * sizes["chunk"] / heap.nbytes}

@@ -3,6 +3,7 @@
     python benchmarks/stores_papers.py [--graphs luxembourg_osm,delaunay_n20] [--device cpu|cuda]
         [--stores pages:page=128,bal] [--batches 10000,1000000] [--runs 2] [--trials 100000]
         [--missing] [--seconds 240] [--slow 10] [--degrees 5,10,25,50] [--layouts]
+        [--allocator 4,64 [--chunk 8192] [--page 16]]
 
 Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
 `begin`: a graph without edges, where GraphVine reserves its blocks. `bulk`: all edges, in a random
@@ -25,6 +26,8 @@ with plain and with semantic edges: batches, queries, and what reads targets (`b
 (`spmv`), or the whole entry (`entry`). Then as many vertices as the smallest batch has edges are
 removed, and ids of these used again.
 
+`--allocator`, on a GPU: Ouroboros for kernels instead (`allocator.py`), in pieces of so many bytes.
+
 What takes more than `--slow` seconds is the last of its kind: a batch is not repeated, and larger
 ones are left out; a store built in bulk is not built again, and is left out of graphs with more
 vertices. `--missing` continues where a call was cut off, or stopped itself after `--seconds`.
@@ -41,6 +44,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from allocator import variants
 from common import kept, machine, parser, save
 from paper_graphs import GRAPHS, PaperGraph, sources_of
 
@@ -395,6 +399,9 @@ def main() -> None:
     given.add_argument("--slow", type=float, default=10)
     given.add_argument("--degrees", help="random graphs of these mean degrees instead")
     given.add_argument("--layouts", action="store_true", help="layouts of pages instead")
+    given.add_argument("--allocator", help="least and most bytes of a piece of memory instead")
+    given.add_argument("--chunk", type=int, default=8192, help="bytes of a chunk of the allocator")
+    given.add_argument("--page", type=int, default=16, help="bytes of its smallest page")
     given.add_argument("--vertices", type=int, default=500_000, help="of random graphs")
     args = given.parse_args()
     begun = time.perf_counter()
@@ -410,16 +417,21 @@ def main() -> None:
         units = ((source, types) for source in KERNELS for types in types_of(source))
         left = {"u64"} if args.layouts else {"u32", "u64"}
         kernels.prepare(unit for unit in units if not left & {*unit[1].split(", ")})
-    if args.degrees or args.layouts:
+    others = (
+        ("updates", updates, args.degrees), ("layouts", layouts, args.layouts),
+        ("allocator", variants, args.allocator),
+    )  # fmt: skip
+    for what, measure, asked in others:
+        if not asked:
+            continue
         few = argparse.Namespace(**vars(args) | {"degrees": "2", "vertices": 20_000})
         rows: list[dict[str, Any]] = []
-        what, measure = ("updates", updates) if args.degrees else ("layouts", layouts)
         record[what] = {"machine": record["machine"], "rows": rows}
         warm = [*measure(few, [1000])]
         print(f"{len(warm)} ways warm after {time.perf_counter() - begun:.1f} s", flush=True)
         for row in measure(args, sizes):
             rows.append(row)
-            rows.sort(key=lambda r: (r["batch"], r.get("focus", 0)))
+            rows.sort(key=lambda r: (r.get("batch", 0), r.get("focus", 0)))
             save("stores", record, args.output, args.device)
             print(f"{time.perf_counter() - begun:.1f} s", row, flush=True)
         return

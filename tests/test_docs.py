@@ -193,7 +193,7 @@ def test_every_record_of_a_benchmark_is_listed_with_what_writes_it():
         listed += re.findall(r"`([^`]+)`", records)
         scripts |= set(re.findall(r"`(\w+\.py)`", script))
     assert sorted(listed) == sorted(path.stem for path in (folder / "results").glob("*.json"))
-    helpers = {"common.py", "kinds.py", "on_operators.py", "paper_graphs.py"}
+    helpers = {"allocator.py", "common.py", "kinds.py", "on_operators.py", "paper_graphs.py"}
     helpers |= {"supply.py"}  # no record yet
     assert scripts | helpers == {path.name for path in folder.glob("*.py")}
 

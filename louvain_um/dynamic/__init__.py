@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-_MODULES = {"declared", "ouroboros", "scenarios", "stores"}
+_MODULES = {"declared", "scenarios", "stores"}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros, control_of
 from louvain_um.dynamic.stores.ouro_heap import HeapShape
+from louvain_um.dynamic.stores.ouroboros import VARIANTS, Ouroboros, control_of
 from louvain_um.errors import OptionError
 from louvain_um.gpu.runtime.kernel_list import CATALOGUE, HEAPS
 from louvain_um.gpu.runtime.launch import Struct

@@ -5,7 +5,7 @@ fixed size, or virtualised: its entries lie in chunks of the same heap, found th
 chunk numbers, or linked. (Winter, Mlakar, Parger, Steinberger: Ouroboros, ICS 2020.)
 
 This is its bookkeeping on the host, for the stores of `ouro.py`: the same chunks, headers and
-queues, without concurrency. The allocator of a GPU is `louvain_um.dynamic.ouroboros`.
+queues, without concurrency. The allocator of a GPU is `louvain_um.dynamic.stores.ouroboros`.
 """
 
 from __future__ import annotations

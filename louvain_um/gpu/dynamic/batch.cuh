@@ -1,7 +1,8 @@
 // A batch on its way through the kernels: operations, net changes of arcs, rows touched.
 //
 // An edge is listed as two arcs, so that sorting the arcs cuts them by row; the arc with the smaller
-// row speaks for the edge. In directed graphs there is one arc, and NO_ARC behind an odd number of them. Nothing depends on the order of operations in the batch.
+// row speaks for the edge. In directed graphs there is one arc, and NO_ARC behind an odd number of
+// them. Nothing depends on the order of operations in the batch.
 #pragma once
 #include "linked.cuh"
 

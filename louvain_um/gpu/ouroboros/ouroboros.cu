@@ -1,7 +1,7 @@
 // Beginning an Ouroboros heap, looking at it, and malloc and free for callers on the host.
 #include "ouroboros.cuh"
 
-// How a heap's memory is divided: `Layout` of louvain_um/dynamic/ouroboros.py.
+// How a heap's memory is divided: `Layout` of louvain_um/dynamic/stores/ouroboros.py.
 struct Layout {
   char* memory;
   unsigned long long bytes;
@@ -12,7 +12,7 @@ struct Layout {
 
 namespace ouroboros {
 
-// What the host reads: `CONTROL` and `QUEUE` of louvain_um/dynamic/ouroboros.py.
+// What the host reads: `CONTROL` and `QUEUE` of louvain_um/dynamic/stores/ouroboros.py.
 static_assert(sizeof(Queue) == 640 && sizeof(Control) == 384 + CLASSES * 640, "the host's");
 
 __device__ inline u64 thread() { return blockIdx.x * (u64)blockDim.x + threadIdx.x; }

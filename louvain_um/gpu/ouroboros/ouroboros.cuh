@@ -6,10 +6,10 @@
 //   }
 //
 // Pages of 16 bytes to 8 KiB (OUROBOROS_PAGE, OUROBOROS_CHUNK), powers of two, are cut from chunks; a
-// queue per size leads to those that are free. It is a ring (S), or lies in chunks itself, found through an array (VA) or along
-// links (VL); it holds pages (P), or chunks with free pages (C). (Winter, Mlakar, Parger,
-// Steinberger: Ouroboros, ICS 2020.) Free pages for which a queue has no room are marked in their
-// chunk's header, and the chunk is put on a stack: no page is lost.
+// queue per size leads to those that are free. It is a ring (S), or lies in chunks itself, found
+// through an array (VA) or along links (VL); it holds pages (P), or chunks with free pages (C).
+// (Winter, Mlakar, Parger, Steinberger: Ouroboros, ICS 2020.) Free pages for which a queue has no
+// room are marked in their chunk's header, and the chunk is put on a stack: no page is lost.
 #pragma once
 #include "queues.cuh"
 

@@ -13,8 +13,8 @@ from louvain_um import DynamicGraph
 from louvain_um.analysis.store_comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
 from louvain_um.dynamic.batches import device_batch
-from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
 from louvain_um.dynamic.stores import DEVICE_STORES, STORES
+from louvain_um.dynamic.stores.ouroboros import VARIANTS, Ouroboros
 from louvain_um.errors import (
     DeviceUnavailableError,
     GraphError,

@@ -14,10 +14,16 @@ import numpy as np
 
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic.contiguous import CAPACITIES, capacities_for
-from louvain_um.dynamic.ouroboros import LEAST_BYTES, LEAST_CHUNKS, VARIANTS, Ouroboros, most_chunks
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, with_free
 from louvain_um.dynamic.stores.on_device.store import UNLIMITED, RebuiltOnDevice
 from louvain_um.dynamic.stores.ouro_heap import HeapShape
+from louvain_um.dynamic.stores.ouroboros import (
+    LEAST_BYTES,
+    LEAST_CHUNKS,
+    VARIANTS,
+    Ouroboros,
+    most_chunks,
+)
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, RowLengths
 from louvain_um.errors import GraphError, MemoryBudgetError

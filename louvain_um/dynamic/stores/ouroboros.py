@@ -16,7 +16,7 @@ from louvain_um.dynamic.stores.ouro_heap import CHUNKS, PAGES, HeapShape
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.runtime.launch import Struct, layout, pointers
 
-HEADERS: Final = Path(__file__).parents[1] / "gpu/ouroboros"
+HEADERS: Final = Path(__file__).parents[2] / "gpu/ouroboros"
 """Folder of ``ouroboros.cuh`` and of what it includes."""
 
 VARIANTS: Final = ("s-p", "s-c", "va-p", "va-c", "vl-p", "vl-c")
@@ -184,7 +184,7 @@ class Ouroboros:
     Examples
     --------
     >>> import cupy  # doctest: +SKIP
-    >>> from louvain_um.dynamic.ouroboros import Ouroboros
+    >>> from louvain_um.dynamic.stores.ouroboros import Ouroboros
     >>> heap = Ouroboros(1 << 28, "va-p")  # doctest: +SKIP
     >>> code = heap.include + '''
     ... extern "C" __global__ void fill(OuroVAP heap, int** rows) {
