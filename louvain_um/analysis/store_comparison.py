@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -17,11 +18,12 @@ import numpy as np
 
 from louvain_um.algorithms.products import pagerank, spmv
 from louvain_um.algorithms.structure import triangles
+from louvain_um.api import louvain
 from louvain_um.core.atomic_files import LockedFolder, is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn, random_ends
-from louvain_um.dynamic.stores import store_class
+from louvain_um.dynamic.stores import options_of, store_class
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.stream_folder import fingerprint
 from louvain_um.errors import LouvainUmError, OptionError
@@ -41,7 +43,8 @@ TRIALS: Final = {
     "sorted": "batches that come sorted by row, and the same ones shuffled",
     "skew": "batches of which every edge has an end among a thousandth of the vertices",
     "mixed": "batches that insert edges and delete as many, by one call",
-    "algorithms": "PageRank, matrix-vector products and triangles, on rows where they lie",
+    "algorithms": "PageRank, Louvain, matrix-vector products and triangles, on rows where they "
+    "lie; and a copy as compressed rows",
     "vertices": "vertices added, and removed with all their edges",
 }
 """Trials by name; those that change a graph most come last."""
@@ -66,7 +69,7 @@ class Comparison:
     device : str
         Where the graphs are; batches are copied there before they are timed.
     also : tuple of str
-        What else is measured: `louvain_um.analysis.store_comparison.TRIALS`.
+        What else is measured: `louvain_um.analysis.store_comparison.TRIALS`, or "all" of these.
     """
 
     stores: tuple[str, ...]
@@ -79,9 +82,11 @@ class Comparison:
     also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.also == ("all",):
+            object.__setattr__(self, "also", tuple(TRIALS))
         for trial in self.also:
             if trial not in TRIALS:
-                raise OptionError("also", trial, f"must be one of {', '.join(TRIALS)}")
+                raise OptionError("also", trial, f"must be all, or some of {', '.join(TRIALS)}")
         for name in self.stores:
             try:
                 store_class(name, self.device)
@@ -131,6 +136,8 @@ class StoreRecord:
     skewed_delete_ms: float | None = None
     mixed_ms: float | None = None
     pagerank_ms: float | None = None
+    louvain_ms: float | None = None
+    copy_ms: float | None = None
     spmv_ms: float | None = None
     triangles_ms: float | None = None
     triangles: int | None = None
@@ -167,6 +174,11 @@ def _compare(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Run every store on every source in a folder of one's own."""
     settings_read = json.loads(json.dumps(asdict(settings)))
+    for store, (_, source) in product(settings.stores, sources := list(sources)):
+        weighted = isinstance(source, EdgeStream) or source.weighted
+        if weighted and options_of(store).get("update") == "unchecked":
+            problem, remedy = f"{store} does not add to weights", "leave it out, or the weights"
+            raise OptionError("stores", store, remedy, problem=problem)
     kept = {k: settings_read[k] for k in ("steps", "seed", "every", "window")}
     if settings.device != "cpu":
         kept["device"] = settings.device
@@ -248,10 +260,6 @@ def placed(graph: DynamicGraph, columns: Any, *, inserted: bool = False) -> Any:
         xp, ends = store.xp, (store.xp.asarray(column, np.uint32) for column in columns[:2])
         columns = *ends, *(xp.asarray(column) for column in columns[2:])
     if inserted and getattr(graph._store, "unchecked", False):
-        if graph.weighted:
-            remedy = "leave it out, or the weights"
-            problem = f"{graph.store} does not add to weights"
-            raise OptionError("stores", graph.store, remedy, problem=problem)
         new = (graph.has_edges if store is None else store.find_there)(*columns) == 0
         columns = tuple(column[new] for column in columns)
     if not graph.directed:
@@ -409,7 +417,7 @@ class Trials:
             gone = change.u[change.inserted], change.v[change.inserted]
 
     def _algorithms(self) -> dict[str, int]:
-        """Multiply with a vector, rank the vertices, and count triangles."""
+        """Multiply with a vector, rank the vertices, detect communities, count triangles, copy."""
         counts: Any = ()
         x = np.ones(self.graph.n_vertices)
         for run in range(self.runs + 1):
@@ -419,6 +427,9 @@ class Trials:
                 continue
             rank = partial(pagerank, self.graph, tolerance=1e-4, device=self.device)
             self.timed.of("pagerank", rank, counts=run > 0)
+            detect = partial(louvain, self.graph, device=self.device)
+            self.timed.of("louvain", detect, counts=run > 0)
+            self.timed.of("copy", self.graph.snapshot, counts=run > 0)
             count = partial(triangles, self.graph, device=self.device)
             counts = self.timed.of("triangles", count, counts=run > 0)
         return {"triangles": int(np.asarray(counts).sum()) // 3} if len(counts) else {}

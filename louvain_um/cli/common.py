@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -323,7 +324,6 @@ Budgets = Annotated[
 def results_tables(rows: Sequence[dict[str, Any]], width: int) -> Iterator[Any]:
     """Yield tables of seconds by policy and oversubscription, each within so many characters."""
     # Behind modelled ones are their ranges.
-    from louvain_um.cli.terminal import new_table
     from louvain_um.placement.hardware import seconds
     from louvain_um.profiling.sweep.replay_tables import format_rates
 
@@ -340,11 +340,24 @@ def results_tables(rows: Sequence[dict[str, Any]], width: int) -> Iterator[Any]:
         [format_rates([rate]), *(shown(by.get((name, rate))) for name in policies)]
         for rate in sorted({rate for _, rate in by})
     ]
-    widest = max(len(text) for column in columns for text in column) + 2
-    fitting = max(1, (width - max(map(len, ["policy", *policies]))) // widest)
-    for at in range(0, len(columns), fitting):
-        heads, *texts = zip(*columns[at : at + fitting], strict=True)
-        table = new_table(*heads, label="policy")
-        for name, row in zip(policies, texts, strict=True):
-            table.add_row(name, *row)
+    yield from tables_within(width, [["policy", *policies]], columns)
+
+
+def tables_within(width: int, heads: list[list[str]], columns: list[list[str]]) -> Iterator[Any]:
+    """Yield tables that begin with `heads`, of as many more columns as fit `width` characters."""
+    # The first text of a column is its heading.
+    from louvain_um.cli.terminal import new_table
+
+    def needed(column: list[str]) -> int:
+        return 2 + max(len(line) for text in column for line in text.split("\n"))
+
+    room, left = width - sum(map(needed, heads)) + 2, columns
+    while left:
+        ends = accumulate(map(needed, left))
+        fitting = max(1, sum(end <= room for end in ends))
+        titles, *rows = zip(*heads, *left[:fitting], strict=True)
+        table = new_table(*titles[1:], label=titles[0].lstrip("<"))
+        for row in rows:
+            table.add_row(*row)
+        left = left[fitting:]
         yield table

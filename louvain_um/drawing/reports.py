@@ -197,7 +197,10 @@ TRIALS: Final = (
     ("skewed batch, ms", "skewed_insert_ms", 1.0),
     ("mixed batch, ms", "mixed_ms", 1.0),
     ("PageRank, ms", "pagerank_ms", 1.0),
+    ("Louvain, ms", "louvain_ms", 1.0),
+    ("SpMV, ms", "spmv_ms", 1.0),
     ("triangles, ms", "triangles_ms", 1.0),
+    ("compressed copy, ms", "copy_ms", 1.0),
     ("add vertices, ms", "add_vertices_ms", 1.0),
     ("remove vertices, ms", "remove_vertices_ms", 1.0),
 )

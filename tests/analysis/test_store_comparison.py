@@ -84,8 +84,22 @@ def test_trials_count_the_same_on_every_store(tmp_path):
     assert page.count("<tr>") == 2 * (1 + len(records))
     code, text = run(GRAPH, "--also", "skew,colour", "-o", str(tmp_path / "other"))
     assert (code != 0, "colour" in text, "Traceback" in text) == (True, True, False)
+    assert "must be all, or some of sorted, skew" in text
     code, text = run(GRAPH, "--batch", "9", "--steps", "1", "-o", str(tmp_path))
     assert (code, "other settings" in text) == (1, True)
+
+
+def test_tables_are_as_wide_as_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    stores = "rows,pages:layout=aos:page=128"
+    options = ("--batch", "9", "--steps", "1", "--also", "algorithms", "-o", str(tmp_path))
+    code, text = run(GRAPH, "--stores", stores, *options)
+    assert code == 0, text
+    shown = text[: text.index("results.json")]
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count("pages:layout=aos:page=128") == shown.count("store") > 1
+    assert all(name in shown for name in ("inserts/s", "PageRank", "Louvain", "copy"))
 
 
 def test_directed_and_unchecked_stores_are_compared_with_the_same_edges(tmp_path):
@@ -104,6 +118,7 @@ def test_directed_and_unchecked_stores_are_compared_with_the_same_edges(tmp_path
     code, text = run(GRAPH, "--stores", "ouro-va-p:update=unchecked", "-o", str(tmp_path / "b"))
     assert (code, len(text.strip().splitlines())) == (2, 1)
     assert "does not add to weights; leave it out" in text
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_device_that_is_not_there_or_lacks_a_store_is_refused(tmp_path, monkeypatch):

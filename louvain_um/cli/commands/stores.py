@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import option, refuse_given
+from louvain_um.cli.common import option, refuse_given, tables_within
 from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
 from louvain_um.errors import OptionError
@@ -99,7 +99,7 @@ def stores(
             },
         )
     import_numba()
-    from louvain_um.analysis.store_comparison import TRIALS, Comparison, compare_stores
+    from louvain_um.analysis.store_comparison import Comparison, compare_stores
     from louvain_um.dynamic.stores import STORES
     from louvain_um.dynamic.streams import read_stream
     from louvain_um.dynamic.windows import span
@@ -116,9 +116,7 @@ def stores(
         every=every,
         window=window,
         device=device,
-        also=tuple(TRIALS)
-        if also == "all"
-        else tuple(filter(None, map(str.strip, also.split(",")))),
+        also=tuple(filter(None, map(str.strip, also.split(",")))),
     )
     charts = has_packages("rates.svg", "charts", "matplotlib", quiet=quiet)
     pages = has_packages("report.html", *PAGES, quiet=quiet)
@@ -146,9 +144,10 @@ def stores(
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return
-    console().print(table_of(records))
-    if settings.also:
-        console().print(trials_of(records))
+    screen = console()
+    for table in tables_of(records, screen.width):
+        screen.print(table)
+        screen.print()
     if not quiet:
         for note in filter(None, notes):
             print_note(note)
@@ -171,57 +170,21 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
         raise OptionError(option, text, "must be whole numbers, separated by commas") from None
 
 
-COLUMNS: Final = (
-    ("insert\nms", "insert_ms", 1.0),
-    ("delete\nms", "delete_ms", 1.0),
-    ("query\nms", "query_ms", 1.0),
-    ("inserts\nM/s", "insert_edges_per_second", 1e-6),
-    ("bytes\nper arc", "bytes_per_arc", 1.0),
-    ("moved\nMB", "moved_bytes", 1e-6),
-    ("traverse\nms", "traverse_ms", 1.0),
-)
-"""Columns of the table: title, field and unit."""
+def tables_of(records: list[dict[str, Any]], width: int) -> Iterator[Table]:
+    """Yield tables with a row for each record, each within so many characters."""
+    from louvain_um.drawing.reports import STORE_COLUMNS, TRIALS
 
-TRIALS: Final = (
-    ("sorted\nms", "sorted_insert_ms", 1.0),
-    ("shuffled\nms", "shuffled_insert_ms", 1.0),
-    ("skewed\nms", "skewed_insert_ms", 1.0),
-    ("mixed\nms", "mixed_ms", 1.0),
-    ("PageRank\nms", "pagerank_ms", 1.0),
-    ("SpMV\nms", "spmv_ms", 1.0),
-    ("triangles\nms", "triangles_ms", 1.0),
-    ("add\nms", "add_vertices_ms", 1.0),
-    ("remove\nms", "remove_vertices_ms", 1.0),
-)
-"""Columns of what was measured in addition to batches."""
-
-
-def table_of(records: list[dict[str, Any]]) -> Table:
-    """Return the table of a comparison."""
-    return table(records, COLUMNS)
-
-
-def trials_of(records: list[dict[str, Any]]) -> Table:
-    """Return the table of what was measured in addition to batches."""
-    measured = [column for column in TRIALS if any(r[column[1]] is not None for r in records)]
-    return table(records, measured)
-
-
-def table(records: list[dict[str, Any]], columns: Sequence[tuple[str, str, float]]) -> Table:
-    """Return a table with a row for each record."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
+    measured = (each for each in TRIALS if any(r[each[1]] is not None for r in records))
     several = len({r["graph"] for r in records}) > 1
-    for title in ("graph", "store") if several else ("store",):
-        table.add_column(title, no_wrap=True)
-    for title in ("batch", *(title for title, _, _ in columns)):
-        table.add_column(title, justify="right", no_wrap=True)
-    for r in records:
-        shown = ("–" if r[name] is None else f"{r[name] * unit:.3g}" for _, name, unit in columns)
-        batch = f"{r['batch']:,}" if r["batch"] else "stream"
-        table.add_row(*([r["graph"]] if several else []), r["store"], batch, *shown)
-    return table
+    batches = [f"{r['batch']:,}" if r["batch"] else "stream" for r in records]
+    heads = [["<graph", *(r["graph"] for r in records)]] if several else []
+    heads += [["<store", *(r["store"] for r in records)], ["batch", *batches]]
+    columns = []
+    for title, name, unit in (*STORE_COLUMNS, *measured):
+        shown = ("–" if r[name] is None else f"{r[name] * unit:.3g}" for r in records)
+        what, _, last = title.rpartition(" ")
+        columns.append([f"{what.rstrip(',')}\n{last}", *shown])
+    return tables_within(width, heads, columns)
 
 
 def draw(records: list[dict[str, Any]], file: Path) -> bool:
