@@ -15,6 +15,7 @@ from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.device import (
+    Choice,
     device_errors,
     device_of,
     drop_early,
@@ -25,8 +26,9 @@ from louvain_um.gpu.runtime.device import (
 )
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import unchanged
-from louvain_um.options import ObjectiveName, Options, OptionValues, takes_options
+from louvain_um.options import Budget, Options, OptionValues, takes_options
 from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO
 from louvain_um.progress import observed
 from louvain_um.results.communities import Communities
 from louvain_um.results.frame import library_of
@@ -294,9 +296,10 @@ def _run(
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
     on_device = graph.as_graph() if hasattr(type(graph), "device_index") else None
-    with unchanged(graph):
+    with ExitStack() as kept:
+        kept.enter_context(unchanged(graph))
         with rows_made_for(graph, options):
-            graph, names = graph_on(chosen.kind, graph, options.objective)
+            graph, names = graph_on(chosen.kind, graph, options)
         if chosen.kind == "cpu" and options.ballast_bytes:
             raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
         if chosen.kind == "cpu":
@@ -309,6 +312,16 @@ def _run(
             with announced(observer):
                 found = search(on_cpu, options)
                 return found if names is None else replace(found, vertex_names=names)
+        if not hasattr(graph, "linked"):
+            kept.close()  # it is a copy
+        found = _run_there(graph, options, observer, chosen)
+        found = found if on_device is None else replace(found, graph=on_device)
+        return found if names is None else replace(found, vertex_names=names)
+
+
+def _run_there(graph: Any, options: Options, observer: Observer, chosen: Choice) -> Communities:
+    """Detect communities on a device."""
+    from louvain_um.core.hierarchy import detect, search
     from louvain_um.gpu.engine import GpuEngine
 
     engine: GpuEngine | None = None
@@ -325,9 +338,7 @@ def _run(
         ExitStack() as engines,
     ):  # fmt: skip
         refuse_high_degrees(graph)
-        found = search(on_gpu, options)
-        found = found if on_device is None else replace(found, graph=on_device)
-        return found if names is None else replace(found, vertex_names=names)
+        return search(on_gpu, options)
 
 
 def rows_made_for(graph: Any, options: Options) -> AbstractContextManager[None]:
@@ -357,7 +368,7 @@ def graph_there(graph: Any, options: Options) -> Any:
 
 
 def graph_on(
-    kind: Literal["cpu", "cuda"], graph: Any, objective: ObjectiveName
+    kind: Literal["cpu", "cuda"], graph: Any, options: Options
 ) -> tuple[Any, NDArray[Any] | None]:
     """Return a graph as the engine of a kind of device takes it, and names that it lacks."""
     if isinstance(graph, Graph):  # the most common case imports nothing
@@ -371,12 +382,21 @@ def graph_on(
     if isinstance(graph, DeviceGraph):
         return graph.to_host() if kind == "cpu" else graph, None
     if isinstance(graph, DynamicGraph):
-        if kind == "cpu":  # both modes of a graph are found in compressed rows
-            return graph.host_snapshot() if objective == "bipartite" else graph.view(), graph.names
-        return graph.snapshot(), graph.names
+        from louvain_um.core.objective import takes_extended_rule
+
+        graph.refuse_directed()
+        walks = options.method == "louvain" and not takes_extended_rule(options)
+        if kind == "cuda":
+            placed = options.memory.name != AUTO.name or options.budget != Budget()
+            more = placed or options.ballast_bytes or options.effort == "best"
+            rows = graph.linked_device_view() if walks and graph.linked and not more else None
+            return (graph.snapshot() if rows is None else rows), graph.names
+        if options.objective == "bipartite":  # its modes are found in compressed rows
+            return graph.host_snapshot(), graph.names
+        return graph.linked_view() if walks else graph.view(), graph.names
     from louvain_um.formats.reading import graph_of
 
-    return graph_of(graph, objective), None
+    return graph_of(graph, options.objective), None
 
 
 def graph_for(clustered: ClusterRun, graph: Any) -> Graph | PartitionedGraph | None:

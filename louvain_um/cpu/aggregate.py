@@ -102,16 +102,15 @@ def coarse_rows(
 ) -> tuple[U32, U32 | I64]:
     """Fill offsets and loops of the next level's rows from the rows here; return the rows."""
     (first, last), empty = level.local, host.memory.empty
-    begins, ends, targets, weights, degrees, level_loops = level.rows
-    begins, ends = begins[first:last], ends[first:last]
-    rows = LevelRows(begins, ends, targets, weights, degrees[first:last], level_loops[first:last])
+    by_row = ("begins", "ends", "degrees", "loops")
+    rows = level.rows._replace(**{name: getattr(level.rows, name)[first:last] for name in by_row})
     count = len(loops)
     groups = Groups(
         members=empty("members", "scratch", last - first, np.uint32),
         starts=empty("member_starts", "scratch", count + 1, np.int64),
         arc_starts=empty("rooms", "scratch", count + 1, np.int64),
     )
-    most = group_members(begins, ends, numbers[first:last], tuple(groups))
+    most = group_members(rows.begins, rows.ends, numbers[first:last], tuple(groups))
     arcs = int(groups.arc_starts[-1])
     tables = host.tables(level, min(most, count))
     out = NewRows(np.empty(arcs, np.uint32), host.weights(arcs), loops, offsets)
@@ -173,7 +172,8 @@ def end_of_chunk(arc_starts, first, arcs):
 @kernel()
 def sum_arcs(t, threads, rows, labels, groups, tables, chunk, out):
     """Write neighbours with weights, loop and count of each community of a chunk."""
-    begins, ends, targets, weights, _, loops = rows
+    rows = LevelRows(*rows)
+    (begins, ends, targets, weights), loops = rows[:4], rows.loops
     members, starts, arc_starts = groups
     new_targets, new_weights, new_loops, counts = out
     table = of_thread(NeighbourTable(*tables), t)
@@ -198,12 +198,10 @@ def sum_arcs(t, threads, rows, labels, groups, tables, chunk, out):
                 loop += loops[v]
                 low, high = begins[v], ends[v]
                 if weighted:
-                    count, inner, _ = collect_weighted(
-                        labels, targets, weights, low, high, c, names, loads
-                    )
+                    count, inner, _ = collect_weighted(labels, rows, low, high, c, names, loads)
                     inside += inner
                 else:
-                    count = collect(labels, targets, low, high, c, names)
+                    count = collect(labels, rows, low, high, c, names)
                     inside += high - low - np.int64(count)
                 found = add(keys, sums, used, names, loads, count, bits, found)
             for k in range(found):

@@ -75,6 +75,7 @@ class CpuEngine:
         degrees, second = masses_of(graph, problem.objective.name)
         arrays = (offsets, view.targets, weights, view.loops, degrees)
         level = CpuLevel(0, 0, *arrays, view.max_degree, view.n_arcs, spread)
+        level.blocks = view.blocks
         level.start = None if problem.start is None else problem.start.copy()
         level.second = EMPTY_I64 if second is None else second
         level.fixed = EMPTY_U8 if problem.fixed is None else problem.fixed

@@ -23,6 +23,7 @@ from louvain_um.core import rules
 from louvain_um.core.compiled import kernel, prefetch
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.objective import Problem
+from louvain_um.cpu.walk import WHOLE, LinkedBlocks, after, piece_at
 from louvain_um.events import Event, Observer, Phase, ignore
 from louvain_um.options import Options
 
@@ -74,30 +75,36 @@ def fetch_row(begins, targets, v):
 
 
 @kernel(forceinline=True)
-def collect(labels, targets, low, high, own, names):
-    """Keep in `names` the labels of targets[low:high] other than `own`; return how many."""
-    count = np.uint32(0)
-    for j in range(low, high):
-        label = labels[targets[np.uint64(j)]]
-        names[count] = label
-        count = np.uint32(count + np.uint32(label != own))
-    return count
+def collect(labels, rows, low, high, own, names):
+    """Keep in `names` the labels of the targets of a row other than `own`; return how many."""
+    count, piece = np.uint32(0), piece_at(rows, np.uint64(low), np.uint64(high))
+    while True:
+        for j in range(np.int64(piece.arc), np.int64(piece.stop)):
+            label = labels[rows.targets[np.uint64(j)]]
+            names[count] = label
+            count = np.uint32(count + np.uint32(label != own))
+        piece = after(rows, piece)
+        if piece.arc == piece.stop:
+            return count
 
 
 @kernel(forceinline=True)
-def collect_weighted(labels, targets, weights, low, high, own, names, loads):
+def collect_weighted(labels, rows, low, high, own, names, loads):
     """Do as `collect`, with the weights in `loads`; return those of `own` and the rest."""
-    count = np.uint32(0)
+    count, piece = np.uint32(0), piece_at(rows, np.uint64(low), np.uint64(high))
     inside, outside = np.int64(0), np.int64(0)
-    for j in range(low, high):
-        label = labels[targets[np.uint64(j)]]
-        weight = weights[np.uint64(j)]
-        names[count] = label
-        loads[count] = weight
-        count = np.uint32(count + np.uint32(label != own))
-        inside += np.int64(weight) * np.int64(label == own)
-        outside += np.int64(weight)
-    return count, inside, outside - inside
+    while True:
+        for j in range(np.int64(piece.arc), np.int64(piece.stop)):
+            label = labels[rows.targets[np.uint64(j)]]
+            weight = rows.weights[np.uint64(j)]
+            names[count] = label
+            loads[count] = weight
+            count = np.uint32(count + np.uint32(label != own))
+            inside += np.int64(weight) * np.int64(label == own)
+            outside += np.int64(weight)
+        piece = after(rows, piece)
+        if piece.arc == piece.stop:
+            return count, inside, outside - inside
 
 
 @kernel(forceinline=True)
@@ -208,10 +215,16 @@ class Host:
 class LevelRows(NamedTuple):
     """What compiled steps read of a level's graph; `weights` is empty where all are 1."""
 
+    # The first nine are rows as `louvain_um.cpu.walk` has them.
     begins: I64
     ends: I64
     targets: U32
     weights: U32 | I64
+    width: Any
+    words: Any
+    tree: Any
+    link: Any
+    step: Any
     degrees: I64
     loops: I64
 
@@ -242,6 +255,7 @@ class CpuLevel:
     members: I64 = field(default_factory=lambda: EMPTY_I64)
     whole: bool = False
     fixed: U8 = field(default_factory=lambda: EMPTY_U8)
+    blocks: LinkedBlocks | None = None
 
     @property
     def vertices(self) -> int:
@@ -261,7 +275,10 @@ class CpuLevel:
     @property
     def rows(self) -> LevelRows:
         """What compiled steps read of the level's graph."""
-        return LevelRows(*self.bounds, self.targets, self.weights, self.degrees, self.loops)
+        blocks = self.blocks or WHOLE
+        return LevelRows(
+            *self.bounds, self.targets, self.weights, *blocks, self.degrees, self.loops
+        )
 
     @property
     def masses(self) -> dict[str, NDArray[Any]]:

@@ -48,6 +48,7 @@ from louvain_um.cpu.rule import (
     second_of,
     wins_tie,
 )
+from louvain_um.cpu.walk import after, piece_of
 from louvain_um.events import Event, ignore
 
 CLAIMED = 256
@@ -165,7 +166,7 @@ def enqueue(
 @kernel()
 def decide(rows, state, table, queue, begin, end, rule, extended):
     """Propose a community for each of queue[begin:end]; return moves and the sum of their gains."""
-    begins, ends, targets, weights, degrees, _ = rows
+    (begins, ends, targets, weights), degrees = rows[:4], rows.degrees
     labels, totals, sizes, _, proposed = state
     keys, sums, used, names, loads = table
     rate, total, seed = rule
@@ -183,11 +184,9 @@ def decide(rows, state, table, queue, begin, end, rule, extended):
         own = labels[v]
         low, high = begins[v], ends[v]
         if weighted:
-            count, inside, outside = collect_weighted(
-                labels, targets, weights, low, high, own, names, loads
-            )
+            count, inside, outside = collect_weighted(labels, rows, low, high, own, names, loads)
         else:
-            count = collect(labels, targets, low, high, own, names)
+            count = collect(labels, rows, low, high, own, names)
             inside, outside = high - low - np.int64(count), np.int64(count)
         degree = degrees[v]
         pull = rate * np.float64(degree)
@@ -265,7 +264,7 @@ def apply(degrees, state, queue, begin, end, extended):
 @kernel()
 def activate(rows, state, names, queue, begin, end, sub_round):
     """Activate the neighbours of moved vertices that are not in their new community."""
-    begins, ends, targets = rows.begins, rows.ends, rows.targets
+    begins, targets = rows.begins, rows.targets
     labels, _, _, active, proposed = state
     latest = np.uint8(sub_round + 1)
     for i in range(begin, end):
@@ -274,11 +273,15 @@ def activate(rows, state, names, queue, begin, end, sub_round):
         if target == STAYS:
             continue
         v = queue[i]
-        count = np.uint32(0)
-        for j in range(begins[v], ends[v]):
-            u = targets[np.uint64(j)]
-            names[count] = u
-            count = np.uint32(count + np.uint32((labels[u] != target) & (active[u] <= latest)))
+        count, piece = np.uint32(0), piece_of(rows, v)
+        while True:
+            for j in range(np.int64(piece.arc), np.int64(piece.stop)):
+                u = targets[np.uint64(j)]
+                names[count] = u
+                count = np.uint32(count + np.uint32((labels[u] != target) & (active[u] <= latest)))
+            piece = after(rows, piece)
+            if piece.arc == piece.stop:
+                break
         for k in range(count):
             active[names[k]] = ACTIVE
 
@@ -522,13 +525,16 @@ class MovePhase:
 @kernel()
 def weigh(rows, labels, totals):
     """Add up community degrees in `totals`; return the arcs' weight inside communities."""
-    begins, ends, targets, weights, degrees, loops = rows
-    weighted = len(weights) > 0
+    rows = LevelRows(*rows)
+    weighted = len(rows.weights) > 0
     inside = 0
     for v in range(len(labels)):
-        totals[labels[v]] += degrees[v]
-        inside += 2 * loops[v]
-        for j in range(begins[v], ends[v]):
-            if labels[targets[j]] == labels[v]:
-                inside += np.int64(weights[j]) if weighted else np.int64(1)
+        totals[labels[v]] += rows.degrees[v]
+        inside += 2 * rows.loops[v]
+        piece = piece_of(rows, v)
+        while piece.arc < piece.stop:
+            for j in range(piece.arc, piece.stop):
+                if labels[rows.targets[j]] == labels[v]:
+                    inside += np.int64(rows.weights[j]) if weighted else np.int64(1)
+            piece = after(rows, piece)
     return inside

@@ -737,6 +737,11 @@ class DynamicGraph:
         )
 
     @property
+    def linked(self) -> bool:
+        """Whether rows are in linked blocks."""
+        return getattr(self._store, "linked", 0) > 0
+
+    @property
     def dead_count(self) -> int:
         """Number of vertices that were removed and not revived."""
         return self._dead

@@ -16,7 +16,6 @@ from louvain_um.events import Observer, Phase, ignore
 from louvain_um.gpu.aggregate.aggregate import Begun, aggregate, begin
 from louvain_um.gpu.aggregate.reaggregate import FromInput, give_back
 from louvain_um.gpu.followed_plan import FollowedPlan
-from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import DeviceRun, GpuLevel
 from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.level_room import LevelRoom
@@ -28,10 +27,9 @@ from louvain_um.gpu.move.extended import (
 )
 from louvain_um.gpu.move.move import MoveLaunch, report_sweeps
 from louvain_um.gpu.out_of_core.vertex_blocks import move_blocks, refine_blocks
-from louvain_um.gpu.preparation import Prepared, prepare_run
+from louvain_um.gpu.preparation import Prepared, prepare_rows, prepare_run
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
-from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -74,12 +72,15 @@ class GpuEngine:
         """The plan that the run follows; None if all is on devices, where it stays."""
         return self.followed.plan
 
-    def load(self, graph: Graph | DeviceGraph, *, starts_joined: bool = False) -> GpuLevel:
+    def load(self, graph: Any, *, starts_joined: bool = False) -> GpuLevel:
         """Prepare a run on a graph; return level 0, which may get communities to start in."""
         prepared, self.ready = self.ready, None
         if prepared is None:
             given = graph, self.options, self.observer, self.stack
-            prepared = prepare_run(*given, starts_joined=starts_joined)
+            if hasattr(graph, "linked"):
+                prepared = prepare_rows(*given)
+            else:
+                prepared = prepare_run(*given, starts_joined=starts_joined)
         self.input = replace(prepared, level=replace(prepared.level))
         return self.begin(prepared)
 

@@ -109,9 +109,10 @@ class FollowedPlan:
 
         self.correct()
         planned, plan, blocks = self.prepared.planned, self.plan, self.prepared.blocks
-        assert planned is not None
-        assert plan is not None
-        assert self.before is not None
+        device = cupy.cuda.Device().id
+        where = f"cuda:{device} ({name_of(device)})"
+        if planned is None or plan is None or self.before is None:
+            return {"device": where, "policy": "device", "budget_bytes": None, "threads": None}
         seconds, known = self.before
         predicted = {
             "seconds": seconds,
@@ -125,9 +126,8 @@ class FollowedPlan:
             "target_bytes": planned.shape.target_bytes if plan.compact else 4,
             "pages_a_warp": blocks.touch.factor if blocks else None,
         }
-        device = cupy.cuda.Device().id
         return {
-            "device": f"cuda:{device} ({name_of(device)})",
+            "device": where,
             "policy": plan.policy,
             "placements": {group: str(where) for group, where in plan.placements.items()},
             "budget_bytes": plan.budget,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.gpu.memory.packed import HEADER
+from louvain_um.gpu.runtime.kernel_list import LISTED
 
 if TYPE_CHECKING:
     import cupy
@@ -154,6 +155,10 @@ class GpuLevel:
         if self.targets24:
             weights += "Targets24"
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
+
+    def source(self, name: str) -> str:
+        """Return the file of the kernels of a step that run on this level."""
+        return f"listed_{name}" if self.compact == LISTED else name
 
 
 def tag_of(number: int, region: int) -> str:

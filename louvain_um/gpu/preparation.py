@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from louvain_um.core.objective import Problem, problem_of, takes_extended_rule
+import numpy as np
+
+from louvain_um.core.objective import Objective, Problem, problem_of, takes_extended_rule
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate.aggregate import prepare
@@ -20,7 +22,14 @@ from louvain_um.gpu.aggregate.limits import (
 from louvain_um.gpu.graph import DeviceGraph, FetchedGraph, there_of
 from louvain_um.gpu.level import CXX, DeviceRun, GpuLevel, sum_type
 from louvain_um.gpu.memory import packed
-from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
+from louvain_um.gpu.memory.loading import (
+    adopt,
+    count_degrees,
+    cut,
+    first_level,
+    survey,
+    upload,
+)
 from louvain_um.gpu.memory.packed import Packer
 from louvain_um.gpu.memory.run_plan import check_host_room, plan_run, without_graph
 from louvain_um.gpu.memory.shape import Shape
@@ -28,7 +37,13 @@ from louvain_um.gpu.move.extended import load_masses
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_WEIGHTS16
+from louvain_um.gpu.runtime.kernel_list import (
+    LISTED,
+    PACKED,
+    PACKED_OFFSETS32,
+    PACKED_WEIGHTS16,
+)
+from louvain_um.gpu.runtime.launch import Struct, layout, pointers
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.detection_plan import Plan
@@ -134,6 +149,53 @@ def prepare_run(
         low_scratch=plan.low_scratch,
     )
     return Prepared(run=run, level=level, planned=planned, blocks=blocks)
+
+
+LISTED_ARCS: Final = layout(
+    **pointers("places", "weights"), width=np.uint32, step=np.uint32, weight_bytes=np.uint32
+)
+"""`Listed` of listed.cuh."""
+
+
+def prepare_rows(rows: Any, options: Options, observer: Observer, stack: ExitStack) -> Prepared:
+    """Prepare a run on the rows of a changing graph in linked blocks, which stay where they are."""
+    import cupy
+
+    from louvain_um.gpu.algorithms.functors import listed
+    from louvain_um.gpu.ranks.share import arena_for
+
+    device, total = cupy.cuda.runtime.getDevice(), rows.total_weight
+    objective = Objective(name="modularity", resolution=options.resolution, total=total, norm=total)
+    problem = Problem(objective=objective)
+    units = [(f"listed_{source}", LISTED) for source in ("move", "aggregate")]
+    kernels.prepare([*units, ("operators", "")], observer)
+    load_kernels(problem, options, observer, "u64, u64")
+    arena, listener = arena_for(rows, device, rows.n_arcs), array_listener(observer)
+    memory = RunMemory([arena], device, listener=listener)
+    stack.callback(memory.close)
+    n, weights = rows.n_vertices, rows.weights
+    firsts, places, _ = listed(rows, cupy.arange(n, dtype=np.uint32)).lists
+    width, step = rows.linked >> 32 & 0xFFFF, rows.linked >> 25 & 0xF
+    pairs = memory.empty("offsets.0", "graph", 2 * n, np.int64)
+    pairs[::2] = firsts[:-1] * width
+    pairs[1::2] = pairs[::2] + (rows.ends - rows.begins)
+    blocks = memory.empty("places.0", "graph", len(places), np.int64)
+    blocks[...] = places
+    arcs = memory.empty("arcs.0", "graph", LISTED_ARCS.itemsize, np.uint8)
+    found = Struct(
+        LISTED_ARCS, places=blocks, weights=weights, width=width, step=step,
+        weight_bytes=0 if weights is None else weights.itemsize,
+    )  # fmt: skip
+    arcs.set(np.frombuffer(found.content, np.uint8))
+    level = first_level(rows, offsets=pairs, targets=rows.targets, weights=arcs, loops=rows.loops)
+    level.sums, level.compact = np.dtype(np.uint64), LISTED
+    count_degrees(memory, level)
+    prepare(memory, level)
+    run = DeviceRun(
+        options=options, observer=observer, problem=problem, total=total, memory=memory,
+        limits=LIMITS,
+    )  # fmt: skip
+    return Prepared(run=run, level=level)
 
 
 def plan_of(

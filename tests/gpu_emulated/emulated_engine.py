@@ -13,7 +13,7 @@ import numpy as np
 
 from louvain_um.gpu.ranks import share
 from louvain_um.gpu.runtime.compile import using
-from louvain_um.gpu.runtime.kernel_list import expression
+from louvain_um.gpu.runtime.kernel_list import LISTED, expression
 from louvain_um.placement.memory import copies, cuda_calls, run_memory
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.migration import pages, span
@@ -26,7 +26,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
 
-LIBRARIES = {"move": "moving", "refine": "moving", "ranks": "ranks", "relabel": "relabelling"}
+LIBRARIES = {
+    **dict.fromkeys(("move", "refine", "listed_move", "operators"), "moving"),
+    "ranks": "ranks", "relabel": "relabelling",
+}  # fmt: skip
 PLAIN_TYPES = ("", "Unweighted, u32", "u32, u32", "u32, u64", "u64, u64")
 WIDE_TYPES = ("Unweighted, u64", "Extended")
 BLOCKS = 2
@@ -108,6 +111,7 @@ class EmulatedKernels:
         name = expression(kernel, types)
         which = "any" if types in PLAIN_TYPES else "packed"
         which = "extended" if types.endswith(WIDE_TYPES) else which
+        which = "listed" if types == LISTED or source == "operators" else which
         library = self.emulated[f"{which}_{LIBRARIES.get(source, 'aggregating')}"]
 
         def launch(grid, block, args, shared=0):
@@ -307,6 +311,10 @@ def cupy_of(runtime):
     cupy.get_default_memory_pool = lambda: SimpleNamespace(free_all_blocks=nothing)
     cupy.subtract = np.subtract
     cupy.ndarray = lambda shape, dtype, at: view(at.ptr, *shape, dtype, None)
-    cupy.zeros = lambda *given: np.zeros(*given).view(HostArray)
+    for name in ("zeros", "empty", "arange"):
+        make = getattr(np, name)
+        made = lambda *given, make=make, **how: make(*given, **how).view(HostArray)  # noqa: E731
+        setattr(cupy, name, made)
+    cupy.cumsum = np.cumsum
     cupy.asarray = lambda values: np.array(values).view(HostArray)
     return cupy

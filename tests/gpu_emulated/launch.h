@@ -42,6 +42,8 @@ Launch launch_of(void (*kernel)(P...)) {
   {#kernel "<Unweighted, u64, Extended>", launch_of(kernel<Unweighted, u64, Extended>)}, \
       {#kernel "<u32, u64, Extended>", launch_of(kernel<u32, u64, Extended>)},           \
       {#kernel "<u64, u64, Extended>", launch_of(kernel<u64, u64, Extended>)}
+// On rows in linked blocks.
+#define LISTED(kernel) {#kernel "<Listed, u64>", launch_of(kernel<Listed, u64>)}
 #define WIDE(kernel) {#kernel "<Unweighted, u64>", launch_of(kernel<Unweighted, u64>)}
 
 static const std::map<std::string, Launch>& kernels();

@@ -3,13 +3,14 @@
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from louvain_um.analysis import significance
-from louvain_um.api import run
+from louvain_um.api import graph_on, run
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import LevelLoop, Stopwatch, detect
 from louvain_um.cpu.dynamic.inherit import release
@@ -32,9 +33,10 @@ from louvain_um.gpu.move import arguments
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.policy.find import find_policy
 from tests.distributed.runs import assert_equal
 from tests.dynamic.random_batches import merging
-from tests.gpu_emulated.emulated_device import Emulated
+from tests.gpu_emulated.emulated_device import Emulated, on_device
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, as_if_larger, set_limits, squeezed
 
@@ -224,6 +226,49 @@ def test_a_renewal_goes_on_although_no_single_vertex_moves(monkeypatch, emulated
     assert np.array_equal(found, one)
     assert reached == levels
     assert np.array_equal(one, np.arange(40) // 10)
+
+
+@pytest.mark.parametrize(
+    ("store", "weights", "small"),
+    [("bump", None, 1), ("pages:page=32", 9, 1 << 19), ("vine:block=3", 1 << 34, 1),
+     ("bal:block=2", None, 1 << 19), ("bal:block=3", 9, 1), ("pages:layout=soa", 9, 1),
+     ("pages:layout=aos:edges=semantic:page=256", 1 << 34, 1 << 19)],
+)  # fmt: skip
+def test_level_0_of_a_changing_graph_is_read_in_its_blocks(
+    monkeypatch, emulated, store, weights, small
+):
+    set_limits(monkeypatch, small=small)
+    rng, n = np.random.default_rng(2), 1800
+    u, v = rng.integers(0, n, 9000), (n * rng.random(9000) ** 4).astype(np.int64)
+    v[:1500], u[:1500] = 7, np.arange(1500)  # more arcs than a block's table takes, and a loop
+    g = DynamicGraph(n, weights is not None, store=store, names=False)
+    if store.startswith("bal"):
+        g._store.device = SimpleNamespace(xp=np)
+    else:
+        on_device(g, Emulated(emulated, 2), store)
+    g.apply(insert=(u, v) if weights is None else (u, v, rng.integers(1, weights, len(u))))
+    g.apply(delete=(u[::5], v[::5]))
+    monkeypatch.setattr(type(g._store), "compressed", lambda _: pytest.fail("rows are copied"))
+    options = Options(device="cuda:0", memory=find_policy("auto"))
+    for budget in (None, "8GiB"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(DynamicGraph, "snapshot", lambda _: "copy")
+            rows, _ = graph_on("cuda", g, replace(options, device_budget=budget))
+        assert (rows == "copy") == (budget is not None)
+        if budget is None:
+            names = ("begins", "ends", "targets", "weights", "loops")
+            held = {name: getattr(rows, name) for name in names}
+            there = {k: None if a is None else np.array(a).view(HostArray) for k, a in held.items()}
+            there = replace(rows, **there)
+    monkeypatch.undo()
+    set_limits(monkeypatch, small=small)
+    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
+        for seed in range(2):
+            another = replace(options, seed=seed)
+            assert not seed or run.takes(another)
+            one = detect(CpuEngine(another, ignore), g.host_snapshot(), another, ignore)
+            assert_equal(detect(run, there, another, ignore), one)
+    assert [kernel for _, kernel in kernels.launched].count("list_blocks") == 1
 
 
 @pytest.mark.parametrize("small", [1 << 19, 256, 1])

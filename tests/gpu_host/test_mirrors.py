@@ -5,9 +5,10 @@ import pytest
 
 from louvain_um.core import rules
 from louvain_um.cpu.dynamic import linked as cpu_linked
-from louvain_um.dynamic import ouroboros
+from louvain_um.dynamic.stores import ouroboros
 from louvain_um.dynamic.stores.on_device import linked
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
+from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import coarse_rows, limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import workspace as algorithms
@@ -30,6 +31,7 @@ RELABELLING = ("relabel",)
 BATCHES = ("batches", "merge")
 FOLLOWING = ("follow",)
 HEAPS = ("ouroboros",)
+LISTED = ("listed_move",)
 ALGORITHMS = ("bfs", "sssp", "spanning_forest")
 ON_HOST = ("bfs", "pagerank", "spmv")
 
@@ -63,6 +65,8 @@ STRUCTS = {
     (FOLLOWING, "FollowCounts"): follow_arrays.COUNTS,
     (FOLLOWING, "Differing"): follow_arrays.DIFFERING,
     (("move",), "MoveRule<Spans<u32>, u64>"): MOVE_RULE,
+    (LISTED, "MoveRule<Listed, u64>"): MOVE_RULE,
+    (LISTED, "Listed"): preparation.LISTED_ARCS,
     (ALGORITHMS, "RowView<Unweighted>"): algorithms.ROW_VIEW,
     (ALGORITHMS, "RowView<u64>"): algorithms.ROW_VIEW,
     (ON_HOST, "HostRows<Unweighted>"): algorithms.HOST_ROWS,
@@ -116,8 +120,12 @@ def compile_checks(folder, sources, checks):
         compile_cache.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
+    texts = compile_cache.sources()
     for name in sources:
-        (folder / f"{name}_source.cuh").write_text(compile_cache.sources()[f"{name}.cu"])
+        (folder / f"{name}_source.cuh").write_text(texts[f"{name}.cu"])
+        for included in compile_cache.INCLUDE.findall(texts[f"{name}.cu"]):
+            if included.endswith(".cu"):
+                (folder / included).write_text(texts[included])
     included = [f'#include "{name}_source.cuh"' for name in sources]
     text = "\n".join([*included, *checks, "__global__ void none() {}"])
     (folder / "mirrors.cu").write_text(text)

@@ -138,7 +138,8 @@ class Aggregation:
 
     def prepare(self, name: str) -> Launcher:
         """Return a kernel with its grid."""
-        return Launcher("aggregate", name, self.level.types, most=self.level.most_blocks)
+        level = self.level
+        return Launcher(level.source("aggregate"), name, level.types, most=level.most_blocks)
 
     def launch(self, name: str) -> None:
         """Run a kernel, with room for one partial sum per block."""

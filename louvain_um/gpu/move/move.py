@@ -87,8 +87,9 @@ class MoveLaunch:
         arrays = move_arrays(memory, level, queued, leiden=run.leiden, joined=level.joined)
         extended = run.problem.extended
         launch = Launcher(
-            "move", "move", types_of(level) if extended else level.types, most=level.most_blocks
-        )
+            level.source("move"), "move", types_of(level) if extended else level.types,
+            most=level.most_blocks,
+        )  # fmt: skip
         hubs = HubTables(memory, level, run.low_scratch)
         self.control = new_control(memory)
         rule = move_rule(memory, level, run.options, run.total, arrays)
@@ -145,7 +146,7 @@ def report_sweeps(observer: Observer, level: Any, sweeps: Iterable[EndedSweep]) 
 
 def add_degrees(level: GpuLevel) -> None:
     """Fill the degrees of level 0 from its weights and loops."""
-    Launcher("move", "add_degrees", level.types, most=level.most_blocks)(
+    Launcher(level.source("move"), "add_degrees", level.types, most=level.most_blocks)(
         np.int64(level.vertices), level.offsets, or_null(level.weights_argument),
         or_null(level.loops), level.degrees,
     )  # fmt: skip

@@ -291,7 +291,10 @@ def refuse_high_degrees(graph: Any) -> None:
     """Raise `GraphError` for a vertex with more arcs than a hash table on the GPU can hold."""
     if graph.n_vertices <= MAX_DEGREE:
         return
-    max_degree = int((graph.offsets[1:] - graph.offsets[:-1]).max())
+    begins, ends = getattr(graph, "begins", None), getattr(graph, "ends", None)
+    if begins is None:
+        begins, ends = graph.offsets[:-1], graph.offsets[1:]
+    max_degree = int((ends - begins).max())
     if max_degree > MAX_DEGREE:
         raise GraphError(
             f"a vertex has {max_degree:,} arcs, more than the {MAX_DEGREE:,} that fit a hash table "

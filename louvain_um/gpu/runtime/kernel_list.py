@@ -49,6 +49,15 @@ WEIGHTS_ANYWHERE: Final = tuple(f"{w}, {rows}" for w in ANY_WEIGHTS for rows in 
 SPANS: Final = tuple(f"Spans<{weights}>, u64" for weights in ANY_WEIGHTS)
 """The same for moving on a graph that changes (`spans.cuh`)."""
 
+LISTED: Final = "Listed, u64"
+"""The same for level 0 in linked blocks (`listed.cuh`)."""
+
+AGGREGATION: Final = (
+    "aggregate_small", "number_labels", "group_members", "sum_members", "sample_rows", "lay_out",
+    "sum_arcs",
+)  # fmt: skip
+"""Kernels that make the next level."""
+
 NO_TEMPLATE: Final = ("",)
 """For functions that are not templates."""
 
@@ -91,21 +100,9 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             ),
             "shift_offsets": NO_TEMPLATE,
         },
-        "aggregate": {
-            **dict.fromkeys(
-                (
-                    "aggregate_small",
-                    "number_labels",
-                    "group_members",
-                    "sum_members",
-                    "sample_rows",
-                    "lay_out",
-                    "sum_arcs",
-                ),
-                ANY_LEVEL,
-            ),
-            "sum_level": INPUT,
-        },
+        "aggregate": {**dict.fromkeys(AGGREGATION, ANY_LEVEL), "sum_level": INPUT},
+        "listed_move": dict.fromkeys(("move", "add_degrees"), (LISTED,)),
+        "listed_aggregate": dict.fromkeys((*AGGREGATION, "sum_level"), (LISTED,)),
         "relabel": {
             "sum_communities": ANY_LEVEL,
             **dict.fromkeys(
