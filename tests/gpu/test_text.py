@@ -14,6 +14,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import GraphError
 from louvain_um.formats import graph_file, line_lists, read_graph, reading
+from louvain_um.formats.edge_list import edges as edge_list
 from louvain_um.formats.edge_list import first_lines, sniff
 from louvain_um.formats.edge_list.edges import PARSE_THERE
 from louvain_um.gpu.building import edges, text
@@ -211,6 +212,24 @@ def test_more_lines_than_expected_stay_within_the_budget(read_there, tmp_path):
     made, _ = read_there(path, replace(read_there.site, room=lambda *_: room))
     assert same(made, read_here(path))
     assert DeviceArray.peak - before <= room + 8 * PARTIALS
+
+
+def test_integers_that_a_device_has_no_room_for_are_made_by_the_host(
+    read_there, tmp_path, monkeypatch
+):
+    path, convert, left = tmp_path / "g.txt", edge_list.use_integer_weights, []
+    path.write_text("\n".join(text_of(LINES["integers"], read_there.lines, 3)))
+    right = read_here(path)
+
+    def full(found, written):
+        left.append(found.there)
+        if found.there is not None:
+            raise MemoryError
+        convert(found, written)
+
+    monkeypatch.setattr(edge_list, "use_integer_weights", full)
+    assert same(read_there(path)[0], right)
+    assert left[0] is not None
 
 
 def test_reading_that_is_cut_short_holds_no_memory(read_there, tmp_path, monkeypatch):

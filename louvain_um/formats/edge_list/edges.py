@@ -296,7 +296,12 @@ class Chunks:
         edges = EdgeList(u, v, there=self.there)
         if self.weighted:
             edges.w = _join(self.columns[2], np.float64)
-            use_integer_weights(edges, self.written)
+            try:
+                use_integer_weights(edges, self.written)
+            except MemoryError:
+                if edges.there is None:
+                    raise
+                use_integer_weights(edges.here(), self.written)
         return edges
 
     def bring_here(self) -> None:
