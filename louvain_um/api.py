@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from numpy.typing import NDArray
 
+from louvain_um.core.threads import given_threads
 from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
+from louvain_um.formats.reading import graph_of, warn_of
 from louvain_um.gpu.runtime.device import (
     Choice,
     device_errors,
@@ -261,8 +263,6 @@ def run(
     """Detect communities with the options and the device of `options`, or on a cluster."""
     if "louvain_um.gpu.engine" not in sys.modules and (clustered is None or not clustered.cluster):
         load_early(options)
-    from louvain_um.core.threads import given_threads
-
     try:
         if options.initial is not None and not isinstance(graph, Graph):
             from louvain_um.results.given_labels import refuse_other_order
@@ -358,8 +358,6 @@ def graph_there(graph: Any, options: Options) -> Any:
 
     if options.objective not in ("modularity", "cpm") or not is_there(graph):
         return graph
-    from louvain_um.formats.reading import warn_of
-
     built = built_there(graph, options.budget.nbytes)
     if built is None:
         return graph
@@ -394,8 +392,6 @@ def graph_on(
         if options.objective == "bipartite":  # its modes are found in compressed rows
             return graph.host_snapshot(), graph.names
         return graph.linked_view() if walks else graph.view(), graph.names
-    from louvain_um.formats.reading import graph_of
-
     return graph_of(graph, options.objective), None
 
 
@@ -416,7 +412,6 @@ def host_graph(graph: Any) -> Graph:
     if isinstance(graph, Graph):
         return graph
     from louvain_um.dynamic.graph import DynamicGraph
-    from louvain_um.formats.reading import graph_of
     from louvain_um.gpu.graph import DeviceGraph
 
     if isinstance(graph, DeviceGraph):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from louvain_um.core import hierarchy
 from louvain_um.errors import OptionError, among
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
+from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.options import Budget, Effort, Method, Options
 from louvain_um.placement.detection_plan import Plan, make_plan
@@ -31,7 +32,6 @@ from louvain_um.placement.program import Program, ProgramPlan, plan_program
 if TYPE_CHECKING:
     from louvain_um.dynamic.declared import DynamicSize
     from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.graph.graph import Graph
 
 
 @overload
@@ -240,7 +240,6 @@ def measure(graph: Any, method: Method) -> Measured:
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.memory.graph_stats import graph_stats
     from louvain_um.gpu.memory.run_plan import shape_of
-    from louvain_um.graph.graph import Graph
 
     if not isinstance(graph, Graph | DeviceGraph):
         from louvain_um.formats.reading import graph_of

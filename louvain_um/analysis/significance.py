@@ -18,6 +18,7 @@ from louvain_um.generators.same_degrees import RandomGraphs
 from louvain_um.gpu.runtime.device import device_errors, is_several, pick
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
+from louvain_um.placement.memory import cuda_calls
 from louvain_um.planning import plan
 from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.communities import Communities
@@ -78,7 +79,6 @@ def _random_graphs(graph: Graph, options: Options) -> Iterator[tuple[Any, Option
         return
     from louvain_um.gpu.building.device_rows import SHARE
     from louvain_um.gpu.generate.generate import ends_of, held_bytes, random_graphs_there
-    from louvain_um.placement.memory import cuda_calls
 
     with device_errors(chosen), chosen.current():
         budget, held = options.budget, held_bytes(graph)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from louvain_um.cli.terminal import new_table
 from louvain_um.errors import OptionError
 from louvain_um.options import MAX_THREADS
 from louvain_um.placement.policy.policy import POLICY_NAMES
@@ -345,9 +346,8 @@ def results_tables(rows: Sequence[dict[str, Any]], width: int) -> Iterator[Any]:
 
 def tables_within(width: int, heads: list[list[str]], columns: list[list[str]]) -> Iterator[Any]:
     """Yield tables that begin with `heads`, of as many more columns as fit `width` characters."""
-    # The first text of a column is its heading.
-    from louvain_um.cli.terminal import new_table
 
+    # The first text of a column is its heading.
     def needed(column: list[str]) -> int:
         return 2 + max(len(line) for text in column for line in text.split("\n"))
 

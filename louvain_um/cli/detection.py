@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli import reading as graphs
+from louvain_um.cli import terminal
 from louvain_um.cli.reading import Reading
 from louvain_um.cli.terminal import with_flags
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.formats import write_graph
+from louvain_um.formats.file_types import ATTRIBUTED, TABLES, check_table_path, holds_communities
+from louvain_um.options import Options
+from louvain_um.version import __version__
 
 if TYPE_CHECKING:
     from louvain_um.distributed.cluster import ClusterRun
     from louvain_um.distributed.files.reading import PartitionedGraph
     from louvain_um.distributed.files.writing import PartitionedLabels
     from louvain_um.graph.graph import Graph
-    from louvain_um.options import Options
     from louvain_um.results.communities import Communities
     from louvain_um.results.description import Description
 
@@ -37,14 +42,6 @@ def is_partitioned(name: str) -> bool:
 
 def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, force: bool) -> None:
     """Raise if the output cannot be written, before any work is done."""
-    from louvain_um.errors import LouvainUmError, OptionError
-    from louvain_um.formats.file_types import (
-        ATTRIBUTED,
-        TABLES,
-        check_table_path,
-        holds_communities,
-    )
-
     graphs.refuse_same(graph, output)
     if not holds_communities(str(output)):
         try:
@@ -77,8 +74,6 @@ def write_output(
     force: bool,
 ) -> None:
     """Write labels, or the graph with its communities and what distinguishes them."""
-    from louvain_um.formats import write_graph
-    from louvain_um.formats.file_types import holds_communities
     from louvain_um.formats.labels import write_labels
 
     if holds_communities(str(output)):
@@ -129,9 +124,7 @@ def summary(
     notes: Iterable[str],
 ) -> dict[str, Any]:
     """Return what ``--json`` prints."""
-    from louvain_um.cli import terminal
     from louvain_um.results.communities import Communities
-    from louvain_um.version import __version__
 
     return {
         "schema": 1,
@@ -181,7 +174,6 @@ def show(
     verbose: bool,
 ) -> None:
     """Print the graph, the result and where the labels are."""
-    from louvain_um.cli import terminal
     from louvain_um.results.communities import Communities
     from louvain_um.results.display import count
 
@@ -218,7 +210,6 @@ def show_result(
     described: Description | None = None,
 ) -> None:
     """Print the result; `compiling` is the number of seconds to exclude."""
-    from louvain_um.cli import terminal
     from louvain_um.results.communities import Communities
 
     console = terminal.console()

@@ -23,7 +23,14 @@ import typer
 
 from louvain_um.cli.terminal import flags, print_line, with_flags
 from louvain_um.core import interrupts
-from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
+from louvain_um.errors import (
+    DeviceUnavailableError,
+    GraphWarning,
+    LouvainUmError,
+    OptionError,
+    install_hint,
+    missing_packages,
+)
 
 P = ParamSpec("P")
 
@@ -78,8 +85,6 @@ PAGES: Final = ("charts,report", "matplotlib", "jinja2")
 
 def has_packages(what: str, extras: str, *modules: str, quiet: bool) -> bool:
     """Return whether what an output needs is installed; a note says what is missing, and how to."""
-    from louvain_um.errors import install_hint, missing_packages
-
     missing = bool(missing_packages(*modules))
     if missing and not quiet:
         print_note(f"no {what}: {install_hint(extras)}")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli.terminal import console, new_table
 from louvain_um.core.array_spec import STAGES
-from louvain_um.distributed.rank_plans import LARGE
+from louvain_um.distributed.rank_plans import LARGE, DevicePlan, RankPlan
 from louvain_um.graph.limits import MAX_VERTICES
+from louvain_um.placement.detection_plan import Plan
 from louvain_um.placement.hardware import seconds, size
 from louvain_um.placement.layout import placed
 from louvain_um.results.display import count
@@ -16,8 +17,6 @@ from louvain_um.results.display import count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from louvain_um.distributed.rank_plans import DevicePlan, RankPlan
-    from louvain_um.placement.detection_plan import Plan
 
 LEGEND = (
     "seconds if the group were on the host: φ added by access over the bus, τ saved in copies, σ "

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli.terminal import print_line, safe_console
+from louvain_um.events import Event
 from louvain_um.progress import COMPILING, describe
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from louvain_um.events import Event
     from louvain_um.profiling.sweep.run import Progress, ProgressCallback
 
 

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from louvain_um.cli import import_numba
 from louvain_um.cli.common import option, with_options
-from louvain_um.errors import GraphFormatError, LouvainUmError, OptionError
-from louvain_um.formats import READERS
+from louvain_um.cli.exit_codes import print_note
+from louvain_um.errors import GraphFormatError, GraphWarning, LouvainUmError, OptionError
+from louvain_um.formats import READERS, check_graph_path
+from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.reading import check_source
 
 if TYPE_CHECKING:
     from louvain_um.distributed.files.reading import PartitionedGraph
-    from louvain_um.formats.read_options import ReadOptions
     from louvain_um.graph.graph import Graph
 
 READING = "Reading the graph"
@@ -212,10 +215,7 @@ class Reading:
 
         It warns of nothing: commands print the graph's notes.
         """
-        from louvain_um.cli import import_numba
-
         import_numba()
-        from louvain_um.errors import GraphWarning
         from louvain_um.formats.reading import read
 
         with warnings.catch_warnings():
@@ -224,15 +224,11 @@ class Reading:
 
     def check(self, name: str) -> None:
         """Raise the errors of `read` that need no look into the file."""
-        from louvain_um.formats.reading import check_source
-
         check_source(name, self.format)
         self.options()
 
     def options(self) -> ReadOptions:
         """Return the options as readers take them."""
-        from louvain_um.formats.read_options import ReadOptions
-
         options = {field.name: plain(getattr(self, field.name)) for field in fields(ReadOptions)}
         return ReadOptions(**options | {"separator": expanded(self.separator)})
 
@@ -275,8 +271,6 @@ with_reading = with_options("reading", Reading)
 
 def check_output(path: Path, *, force: bool) -> None:
     """Raise if a graph file cannot be written, before any work is done."""
-    from louvain_um.formats import check_graph_path
-
     try:
         check_graph_path(path, force=force)
     except GraphFormatError as error:
@@ -293,8 +287,6 @@ def refuse_same(source: str, target: Path) -> None:
 
 def print_notes(loaded: Mapping[str, Graph], *, quiet: bool) -> None:
     """Print the notes on graphs that were read; with several graphs, each with its name."""
-    from louvain_um.cli.exit_codes import print_note
-
     for name, graph in loaded.items():
         for text in () if quiet else graph.notes:
             print_note(f"{name}: {text}" if len(loaded) > 1 else text)

@@ -22,14 +22,13 @@ from louvain_um.dynamic.tracking.stream_folder import (
     fingerprint,
     fingerprint_of_names,
 )
-from louvain_um.dynamic.windows import NUMBERS, Windows
+from louvain_um.dynamic.windows import NUMBERS, Step, Windows
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats.graph_file import decompressed
 from louvain_um.formats.read_options import TimedOptions
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
-    from louvain_um.dynamic.windows import Step
 
 NO_VERTEX: Final = 2**32 - 1
 """The number of a vertex that has no edge yet."""

@@ -30,7 +30,6 @@ from louvain_um.options import OBJECTIVES, ObjectiveName, Options
 from louvain_um.results.given_labels import labels_of
 
 if TYPE_CHECKING:
-    from louvain_um.graph.graph import Graph
     from louvain_um.graph.row_view import RowView
 
 I64 = NDArray[np.int64]

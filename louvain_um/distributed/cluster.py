@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from louvain_um.distributed.communicator import Exchange
+from louvain_um.distributed.communicator import Exchange, report
 from louvain_um.errors import (
     LouvainUmError,
     OptionError,
@@ -173,8 +173,6 @@ def write_on_cluster(
 
 def reported(run: ClusterRun, found: Found, observer: Observer) -> Found:
     """Warn of what ranks noted, and report their times to an observer; return the result."""
-    from louvain_um.distributed.communicator import report
-
     report(observer, found.provenance)
     if not run.follows:
         for note in found.provenance.get("notes", ()):

@@ -17,9 +17,11 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from louvain_um.errors import GraphError, HostMemoryError
+from louvain_um.formats.read_options import ReadOptions
+
 if TYPE_CHECKING:
     from louvain_um.formats.graph_file import GraphFile
-    from louvain_um.formats.read_options import ReadOptions
     from louvain_um.graph.graph import Graph
 
 PARTS: Final = ("data", "indices", "indptr")
@@ -51,7 +53,6 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
     from scipy.sparse import csc_array, csr_array
 
     from louvain_um.core.headroom import host_memory
-    from louvain_um.errors import GraphError, HostMemoryError
     from louvain_um.formats.attributes import attributed
     from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
     from louvain_um.formats.neighbours import from_neighbours, key_of

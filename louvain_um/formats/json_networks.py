@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from louvain_um.errors import GraphFormatError, Uncertain
+from louvain_um.formats.file_types import require
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
 from louvain_um.formats.read_options import ReadOptions
@@ -148,7 +149,6 @@ def _id(file: GraphFile, value: Any) -> Any:
 def _read_records(file: GraphFile, records: list[Attributes], options: ReadOptions) -> Graph:
     """Read a list of edges, each an object with the same keys."""
     from louvain_um.formats.arrow import checked, table_graph
-    from louvain_um.formats.file_types import require
 
     rows = require("pyarrow", file.name).Table.from_pylist
     return checked(file, lambda: table_graph(file, rows(records), options), "a list of edges")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from louvain_um.graph.limits import checked_names
 from louvain_um.placement.memory import copies, cuda_calls
 
 if TYPE_CHECKING:
-    from typing import Self
-
     import cupy
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from louvain_um.events import Observer
 from louvain_um.gpu.memory.packed import HEADER
 from louvain_um.gpu.runtime.kernel_list import LISTED
+from louvain_um.options import Options
 
 if TYPE_CHECKING:
     import cupy
 
     from louvain_um.core.objective import Problem, Sums
-    from louvain_um.events import Observer
     from louvain_um.gpu.aggregate.limits import AggregationLimits
-    from louvain_um.options import Options
     from louvain_um.placement.memory.run_memory import RunMemory
 
 NULL = np.uint64(0)

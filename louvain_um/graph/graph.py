@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +19,6 @@ from louvain_um.errors import (
     warn,
 )
 from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, checked_names
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 @dataclass(frozen=True, eq=False)

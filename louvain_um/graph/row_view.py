@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,6 @@ from louvain_um.core.numbering import members
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_directed
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from louvain_um.graph.graph import Graph
 
 EMPTY: Final = np.uint32(2**32 - 1)
 """No number of a vertex."""
@@ -98,8 +93,6 @@ class RowView:
 
     def as_graph(self) -> Graph:
         """Return a copy as a graph of compressed rows."""
-        from louvain_um.graph.graph import Graph
-
         lengths = self.ends - self.begins
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,6 @@ from louvain_um.options import (
 )
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from louvain_um.results.communities import Communities
 
 

@@ -6,14 +6,12 @@ the host as a place on CUDA 13. Locations are device numbers, and `HOST`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOST: Final = -1
 """The host as a location, as CUDA counts it when it is asked."""

@@ -20,7 +20,7 @@ from louvain_um.gpu.aggregate.limits import SLOTS, slots_for
 from louvain_um.gpu.memory.graph_stats import graph_stats
 from louvain_um.gpu.move.hub_tables import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
-from louvain_um.options import Method
+from louvain_um.options import Method, Options
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.profiling.access import counting
 from louvain_um.profiling.access.counting import (
@@ -428,7 +428,6 @@ def record(
     Free(array=...)
     """
     from louvain_um.api import run
-    from louvain_um.options import Options
 
     recorder = Recorder(graph, method)
 

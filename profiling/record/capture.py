@@ -32,6 +32,7 @@ from louvain_um.profiling.session.events import (
 )
 from louvain_um.profiling.session.storage import check_target
 from louvain_um.profiling.sources.source import EventSource, SessionClock, SourceUnavailableError
+from louvain_um.version import __version__
 
 
 @dataclass(slots=True)
@@ -315,8 +316,6 @@ class Recording:
 
     def snapshot(self) -> Session:
         """Return a session of what is known so far."""
-        from louvain_um.version import __version__
-
         with self._lock:
             events = self._events.gather(self.timeline)
             notes = [*self.notes, *(note for source in self.sources for note in source.notes)]

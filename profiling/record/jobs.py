@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from louvain_um.algorithms import products, structure, traversal
-from louvain_um.algorithms.programs import check_name
+from louvain_um.algorithms.programs import check_name, program_for, size_of, vertex_of
 from louvain_um.errors import DeviceUnavailableError, OptionError
 from louvain_um.events import Event, Observer
+from louvain_um.gpu.runtime.device import Choice
 from louvain_um.options import Options
+from louvain_um.placement.layout import MANAGED
+from louvain_um.placement.memory.guard import ballast
+from louvain_um.placement.program import Program
 
 if TYPE_CHECKING:
-    from louvain_um.gpu.runtime.device import Choice
-    from louvain_um.placement.program import Program
     from louvain_um.profiling.sources.source import EventSource
 
 FROM_A_SOURCE: Final = ("bfs", "sssp")
@@ -73,15 +75,12 @@ class Algorithm:
 
     def recorder(self, graph: Any) -> EventSource:
         """Return what records a run on the CPU: what the program declares."""
-        from louvain_um.algorithms.programs import size_of
         from louvain_um.profiling.sources.cpu_recorder import DeclaredAccesses
 
         return DeclaredAccesses(self.name, size_of(graph))
 
     def run(self, graph: Any, chosen: Choice, observer: Observer) -> dict[str, Any]:
         """Run it; return its metadata. Arrays of the GPU's program are named on the CPU, too."""
-        from louvain_um.algorithms.programs import program_for, vertex_of
-
         # Refused before anything is recorded, so that no session is left.
         if self.name in FROM_A_SOURCE:
             vertex_of(graph, widest(graph) if self.source is None else self.source)
@@ -150,8 +149,6 @@ def refuse_ballast(options: Options, chosen: Choice) -> None:
 def held_ballast(program: Program, options: Options) -> AbstractContextManager[object]:
     """Hold a run's ballast, if it has any; refused where the driver would evict."""
     from louvain_um.gpu.runtime.device import pick
-    from louvain_um.placement.layout import MANAGED
-    from louvain_um.placement.memory.guard import ballast
     from louvain_um.planning import plan
 
     if not options.ballast_bytes:

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from louvain_um.errors import OptionError, among, checks_kinds
 from louvain_um.events import Event, Observer, observing
+from louvain_um.formats.reading import graph_of
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime.device import Choice, device_of, first_of, pick
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options, OptionValues, takes_options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
@@ -24,11 +28,9 @@ from louvain_um.profiling.sources.source import (
     NO_TRACER,
     SOURCES,
     EventSource,
+    InPlaceReads,
     SourceUnavailableError,
 )
-
-if TYPE_CHECKING:
-    from louvain_um.gpu.runtime.device import Choice
 
 
 @takes_options(memory="base")
@@ -105,8 +107,6 @@ def profile(
     >>> session.metadata["communities"]
     2
     """
-    from louvain_um.gpu.runtime.device import device_of, first_of, pick
-
     asked = Options(
         method=method, ballast=ballast, allow_driver_eviction=allow_driver_eviction, **options
     )  # fmt: skip
@@ -192,8 +192,6 @@ def recording(
     >>> run.session.phases[0].phase
     'think'
     """
-    from louvain_um.gpu.runtime.device import pick
-
     chosen = pick(Options(device=device).device)
     chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer, programs=True)
     kept = Recording(
@@ -222,8 +220,6 @@ def check(
     **smaller: Any,
 ) -> None:
     """Refuse at once what `profile` would refuse after the graph has been read."""
-    from louvain_um.gpu.runtime.device import pick
-
     find_policy(memory)
     options = Options(device=device, memory=memory, **smaller)
     job_of(program, source, options)
@@ -236,15 +232,10 @@ def check(
 
 def _loaded(graph: Any, chosen: Choice) -> Any:
     """Return the graph as the engine takes it; conversion is not part of the run."""
-    from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.graph.graph import Graph
-
     if isinstance(graph, DeviceGraph) and chosen.kind == "cpu":
         return graph.to_host()
     if isinstance(graph, Graph | DeviceGraph):
         return graph
-    from louvain_um.formats.reading import graph_of
-
     return graph_of(graph)
 
 
@@ -261,8 +252,6 @@ def _both(recording: Recording, observer: Observer | None) -> Observer:
 
 
 def _graph(graph: Any) -> dict[str, Any]:
-    from louvain_um.graph.graph import Graph
-
     numbers = {
         "vertices": graph.n_vertices,
         "arcs": graph.n_arcs,
@@ -291,7 +280,6 @@ def choose_sources(
 
     from louvain_um.profiling.sources.cupti import Cupti
     from louvain_um.profiling.sources.nvml import Nvml
-    from louvain_um.profiling.sources.source import InPlaceReads
     from louvain_um.profiling.sources.uvm import Uvm
 
     found: list[EventSource] = [] if programs else [InPlaceReads()]

@@ -6,18 +6,17 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.events import Event
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Budget, Options
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.sweep.replay import FIGURES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from louvain_um.events import Event
-    from louvain_um.graph.graph import Graph
-    from louvain_um.placement.policy.policy import Policy
     from louvain_um.profiling.sweep.points import Settings
     from louvain_um.results.communities import Communities
 

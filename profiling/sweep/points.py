@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from louvain_um.errors import OptionError, is_number
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.hardware import size
 from louvain_um.placement.machine.machine import Machine
@@ -20,9 +21,6 @@ from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Program
 from louvain_um.profiling.access.recorded_plans import program_of, trace_of
 from louvain_um.profiling.simulator import Driver, Trace
-
-if TYPE_CHECKING:
-    from louvain_um.graph.graph import Graph
 
 
 def parse_rates(text: str) -> tuple[float, ...]:

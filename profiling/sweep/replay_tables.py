@@ -17,6 +17,7 @@ from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.profiling.access.recorded_plans import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES
+from louvain_um.profiling.simulator.result import CONFORMANCE
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
 from louvain_um.results.display import count
 
@@ -114,8 +115,6 @@ def assumptions_of(
 
 def evidence_assumptions(kinds: Container[str]) -> list[str]:
     """Return the assumptions of measured points, of modelled ones, or of both."""
-    from louvain_um.profiling.simulator.result import CONFORMANCE
-
     sentences = []
     if "modelled" in kinds:
         sentences.append(

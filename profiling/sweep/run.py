@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from louvain_um.core import parallel
 from louvain_um.errors import LouvainUmError, OptionError
@@ -33,10 +33,8 @@ from louvain_um.profiling.sweep.replay_tables import (
     remarks,
     unknown_arrays,
 )
+from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.thesis.published import against_thesis
-
-if TYPE_CHECKING:
-    from louvain_um.profiling.sweep.results import Sweep
 
 __all__ = ["Settings", "Subject", "render", "sweep"]
 
@@ -81,8 +79,6 @@ def sweep(
     LouvainUmError
         The folder cannot be used.
     """
-    from louvain_um.profiling.sweep.results import Sweep
-
     names = [subject.name for subject in subjects]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -17,6 +17,7 @@ import numpy as np
 
 from louvain_um.events import Event
 from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
 from louvain_um.profiling.access import counting
 from louvain_um.profiling.access.counting import LevelArcs, Members, Widths
 from louvain_um.profiling.access.recorder import CHUNK_ARCS, STAYS
@@ -244,7 +245,6 @@ def record_thesis(
 ) -> Trace:
     """Run the CPU engine on a graph and return what the thesis's program would touch."""
     from louvain_um.api import run
-    from louvain_um.options import Options
 
     recorder = Rundemanen(graph, scale, passes)
     run(graph, Options(method="louvain", seed=seed, device="cpu"), recorder)

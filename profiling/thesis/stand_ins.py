@@ -11,20 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from louvain_um.errors import OptionError
+from louvain_um.graph.graph import Graph
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.points import Settings, Subject
 from louvain_um.profiling.sweep.replay import Point, replay
 from louvain_um.profiling.sweep.run import Progress, ProgressCallback, recording_of
 from louvain_um.profiling.thesis.published import ACCESSES, DATASETS, GROUPS, NON_FITTING
-
-if TYPE_CHECKING:
-    from louvain_um.graph.graph import Graph
-    from louvain_um.profiling.sweep.points import Subject
-
 
 MAPPED_RATE: Final = 30.0
 """Oversubscription of the thesis's page × time maps; graphs that do not fit have their own."""
@@ -99,7 +95,6 @@ class StandIn:
 
     def subject(self, scale: float = SCALE, seed: int = 0) -> Subject:
         """Return the stand-in as the subject of a sweep, with the thesis's program."""
-        from louvain_um.profiling.sweep.points import Subject
         from louvain_um.profiling.thesis.rundemanen import record_thesis
 
         graph = self.make(scale, seed)
@@ -141,8 +136,6 @@ class StandIn:
 def _sparse(kind: Kind, n: int, degree: float, seed: int) -> Graph:
     """Return paths with branches, or stars whose hubs are as large as Zipf's law makes them."""
     import numpy as np
-
-    from louvain_um.graph.graph import Graph
 
     rng = np.random.default_rng(seed)
     edges = round(n * degree / 2)
@@ -221,7 +214,6 @@ def subjects(scale: float = SCALE, seed: int = 0) -> Iterator[Subject]:
 def as_program(name: str, graph: Graph, seed: int = 0) -> Subject:
     """Return any graph as the subject of a sweep, with the thesis's program."""
     # Its tables and the reserve are as large, relative to the graph, as in the study.
-    from louvain_um.profiling.sweep.points import Subject
     from louvain_um.profiling.thesis.rundemanen import record_thesis
 
     scale = min(1.0, graph.n_arcs / median(each.arcs for each in GRAPHS))

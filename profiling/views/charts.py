@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from louvain_um.profiling.sweep.results import Sweep
-
 
 Lines = dict[str, dict[float, float]]
 """Values by x, of lines by name."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, data_sources
 from louvain_um.profiling.views.table import ROW_NUMBERS, Column, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from louvain_um.profiling.session import SessionData
     from louvain_um.profiling.sweep.results import Sweep
 
 MOST = 30
@@ -29,7 +29,6 @@ def show(
     from rich.console import Console
 
     from louvain_um.profiling.views.session import tables
-    from louvain_um.profiling.views.session.analysis import data_sources
     from louvain_um.profiling.views.session.compare import comparison_tables
     from louvain_um.profiling.views.session.verdict import verdict
 

@@ -14,10 +14,13 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
+from louvain_um.options import Budget
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Policy
 
 if TYPE_CHECKING:
-    from louvain_um.placement.policy.policy import Policy
     from louvain_um.profiling.attach.policy import Advice
     from louvain_um.profiling.session import SessionData
 
@@ -125,7 +128,6 @@ def attach(
 
 def named(policy: str) -> Advice:
     """Return a policy by name or file."""
-    from louvain_um.placement.policy.find import find_policy
     from louvain_um.profiling.attach.policy import Advice, check
 
     found = find_policy(policy)
@@ -139,11 +141,8 @@ def decided(
 ) -> Advice:  # fmt: skip
     """Return advice from a recorded run, written as TOML and C; else what decides in the run."""
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.core.atomic_files import check_output
     from louvain_um.core.compiled import announced
-    from louvain_um.options import Budget
     from louvain_um.placement.machine.profiles import load_machine
-    from louvain_um.placement.policy.policy import Policy
     from louvain_um.profiling import load
     from louvain_um.profiling.attach.policy import Advice, decide, policy_name
 
@@ -163,7 +162,6 @@ def decided(
 
 def write(policy: Policy, session: SessionData, target: Path, *, force: bool) -> None:
     """Write a policy as TOML and as C, next to a session."""
-    from louvain_um.core.atomic_files import replacing
     from louvain_um.profiling.attach.policy import snippet, write_toml
 
     write_toml(policy, target.with_suffix(".toml"), force=force)

@@ -7,10 +7,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal import print_line
+from louvain_um.core.atomic_files import check_output
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
+from louvain_um.options import Options
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
@@ -52,8 +55,6 @@ def calibrate(
 ) -> None:
     """Measure a GPU and its bus in under a minute and save the profile for plans."""
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.core.atomic_files import check_output
-    from louvain_um.options import Options
     from louvain_um.placement.machine.calibrate import calibrate as measure
     from louvain_um.placement.memory.guard import peer_for
 
@@ -84,7 +85,6 @@ def calibrate(
 
 def find_gpu(device: str) -> tuple[int, str]:
     """Return number and name of the GPU that an option names."""
-    from louvain_um.errors import DeviceUnavailableError, OptionError
     from louvain_um.gpu.runtime.device import describe, pick
 
     if not device.startswith("cuda"):
@@ -109,7 +109,6 @@ def find_gpu(device: str) -> tuple[int, str]:
 
 def profile_path(name: str) -> Path:
     """Return the path of a GPU's profile, and create its folder."""
-    from louvain_um.errors import LouvainUmError
     from louvain_um.placement.machine.profiles import calibrated_file
 
     path = calibrated_file(name)
@@ -125,8 +124,6 @@ def profile_path(name: str) -> Path:
 
 def show(machine: Machine) -> None:
     """Print the figures with units, and which are not measured."""
-    from louvain_um.cli import terminal
-
     table = terminal.new_table("value", "<source", label="figure")
     for name, value in machine.to_dict().items():
         if name not in ("name", "notes"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError
@@ -69,7 +69,6 @@ def sizes(labels: Labels) -> NDArray[np.int64]:
 
 def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Labels]) -> None:
     """Print the agreement and the sizes."""
-    from louvain_um.cli import terminal
     from louvain_um.results.display import count
 
     console = terminal.console()
@@ -104,8 +103,6 @@ def show_measures(agreement: Agreement) -> None:
 
 def size_table(names: tuple[str, str], both: tuple[Labels, Labels]) -> Table:
     """Return a table with one row per file: number and sizes of communities."""
-    from louvain_um.cli import terminal
-
     table = terminal.new_table("<name", "communities", "largest", "median", "smallest", "of size 1")
     for name, labels in zip(names, both, strict=True):
         counts = sizes(labels)

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import Taken
+from louvain_um.formats import write_graph
 
 
 @with_exit_code
@@ -29,10 +30,8 @@ def convert(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Convert a graph to another format."""
-    from louvain_um.cli import terminal
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.core.compiled import announced
-    from louvain_um.formats import write_graph
 
     graphs.refuse_same(graph, output)
     graphs.check_output(output, force=force)

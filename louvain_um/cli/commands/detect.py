@@ -21,7 +21,9 @@ from louvain_um.cli.detection import (
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
-from louvain_um.errors import Taken, require_packages
+from louvain_um.errors import OptionError, Taken, require_packages
+from louvain_um.options import Options
+from louvain_um.placement.policy.find import find_policy
 
 if TYPE_CHECKING:
     from louvain_um.distributed.files.writing import PartitionedLabels
@@ -165,10 +167,7 @@ def detect(
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
     from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
-    from louvain_um.errors import OptionError
     from louvain_um.gpu.runtime.device import start_early
-    from louvain_um.options import Options
-    from louvain_um.placement.policy.find import find_policy
 
     # Bad options raise here, before the graph is read.
     options = Options(

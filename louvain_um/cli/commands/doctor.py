@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from louvain_um.cli import common
+from louvain_um.cli import common, kernel_folder, kernels_compiled, terminal
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal import with_flags
 from louvain_um.core.headroom import host_memory
+from louvain_um.errors import DeviceUnavailableError
+from louvain_um.version import __version__
 
 NEEDED = ("numpy", "scipy", "numba", "typer", "rich")
 OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn", "jinja2", "matplotlib")
@@ -33,7 +36,6 @@ def doctor(
 def inspect_machine() -> dict[str, Any]:
     """Return what ``--json`` prints."""
     from louvain_um.core import parallel
-    from louvain_um.version import __version__
 
     return {
         "schema": 1,
@@ -51,8 +53,6 @@ def inspect_machine() -> dict[str, Any]:
 
 def version(package: str) -> str | None:
     """Return a package's version, None if it is not installed."""
-    from importlib import metadata
-
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -72,7 +72,6 @@ def memory() -> dict[str, int | None]:
 
 def gpu() -> dict[str, Any]:
     """Return whether a GPU is usable, and its description or the reason why not."""
-    from louvain_um.errors import DeviceUnavailableError
     from louvain_um.gpu.runtime import device
 
     try:
@@ -84,8 +83,6 @@ def gpu() -> dict[str, Any]:
 
 def cache() -> dict[str, Any]:
     """Return the cache of compiled kernels: path, writable, and whether they are in it."""
-    from louvain_um.cli import kernel_folder, kernels_compiled
-
     folder = kernel_folder()
     return {
         "path": str(folder),
@@ -101,7 +98,6 @@ def nearest(folder: Path) -> Path:
 
 def show(found: dict[str, Any]) -> None:
     """Print the result as a table."""
-    from louvain_um.cli import terminal
 
     def gib(value: int | None) -> str:
         return "unknown" if value is None else f"{value / 2**30:.1f} GiB"

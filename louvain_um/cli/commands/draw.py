@@ -12,11 +12,12 @@ from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
+from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import OptionError, require_packages
+from louvain_um.options import Options
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
-    from louvain_um.options import Options
     from louvain_um.results.communities import Communities
     from louvain_um.results.description import Description
 
@@ -83,8 +84,6 @@ def draw(
 ) -> None:
     """Draw a graph with its communities."""
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.core.atomic_files import check_output
-    from louvain_um.options import Options
 
     options = Options(
         method=method.value,
@@ -162,7 +161,6 @@ def write_page(
     force: bool,
 ) -> str:
     """Write the page; return what it shows."""
-    from louvain_um.core.atomic_files import replacing
     from louvain_um.drawing.reports import page
     from louvain_um.results.display import count
 
@@ -194,8 +192,6 @@ def write_picture(
 def save_figure(figure: object, output: Path, *, force: bool) -> None:
     """Write a figure; the same figure gives the same bytes."""
     import matplotlib
-
-    from louvain_um.core.atomic_files import replacing
 
     kind = output.suffix.lower()[1:]
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)

@@ -6,11 +6,14 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import with_flags
+from louvain_um.errors import GraphWarning, OptionError
+from louvain_um.formats import write_graph
+from louvain_um.formats.file_types import holds_communities
 
 if TYPE_CHECKING:
     from louvain_um.analysis.ensemble import Ensemble
@@ -50,7 +53,6 @@ def ensemble(
     """Detect with many seeds; print their agreement and a consensus."""
     from louvain_um.cli.detection import check_output
     from louvain_um.cli.progress import counted_steps
-    from louvain_um.errors import GraphWarning, OptionError
 
     if output is not None:
         check_output(output, graph, hierarchy=False, safe_csv=safe_csv, force=force)
@@ -83,8 +85,6 @@ def ensemble(
 
 def write(output: Path, found: Ensemble, *, force: bool, safe_csv: bool) -> None:
     """Write the consensus with the certainty of each vertex."""
-    from louvain_um.formats import write_graph
-    from louvain_um.formats.file_types import holds_communities
     from louvain_um.formats.labels import write_labels
 
     extra = {"certainty": found.certainty}
@@ -96,8 +96,6 @@ def write(output: Path, found: Ensemble, *, force: bool, safe_csv: bool) -> None
 
 def summary(found: Ensemble) -> dict[str, Any]:
     """Return what ``--json`` prints."""
-    from louvain_um.cli import terminal
-
     consensus = found.consensus
     return {
         "schema": 1,
@@ -128,7 +126,6 @@ def show(found: Ensemble, source: str, output: Path | None, top: int, *, quiet: 
     """Print the runs' agreement, and the largest communities of the consensus."""
     import numpy as np
 
-    from louvain_um.cli import terminal
     from louvain_um.results.display import count, score
 
     console = terminal.console()

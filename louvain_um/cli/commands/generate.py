@@ -12,13 +12,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.terminal import echo, flag
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.formats import format_of, write_graph
+from louvain_um.formats.file_types import check_table_path
 from louvain_um.options import parse_count
 
 Planted = Annotated[
@@ -117,10 +119,7 @@ def write(
     verbose: common.Verbose = False,
 ) -> None:
     """Generate a graph and write it."""
-    from louvain_um.cli import terminal
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.formats import format_of, write_graph
-    from louvain_um.formats.file_types import check_table_path
     from louvain_um.formats.labels import write_labels
     from louvain_um.results.comparison import Labels
 

@@ -15,6 +15,8 @@ from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
 from louvain_um.cli.terminal import echo, with_flags
 from louvain_um.errors import OptionError
+from louvain_um.options import Budget, Options, parse_bytes, parse_count
+from louvain_um.placement.policy.find import find_policy
 
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
@@ -103,8 +105,6 @@ class Placing:
     def checked(self, peer: str | None = None) -> dict[str, Any]:
         """Return arguments of `planning.plan`, checked before a long read."""
         from louvain_um import planning
-        from louvain_um.options import Budget
-        from louvain_um.placement.policy.find import find_policy
 
         Budget.parse(self.device_budget)
         machine: Machine | None = planning.machine_of(self.machine, peer)
@@ -134,8 +134,6 @@ def registered(name: str, **records: type[Any]) -> Callable[[common.Command], co
 
 def numbers(vertices: str | None, arcs: str | None) -> tuple[int | None, int | None]:
     """Return numbers of vertices and arcs, where they are given."""
-    from louvain_um.options import parse_count
-
     return (
         None if vertices is None else parse_count(vertices, "vertices"),
         None if arcs is None else parse_count(arcs, "arcs"),
@@ -184,7 +182,6 @@ def detect(
     """Plan a run of `louvain-um detect`."""
     from louvain_um import planning
     from louvain_um.formats.size_from_header import reading_bytes
-    from louvain_um.options import Budget, Options
     from louvain_um.placement.hardware import size as size_text
 
     counts = size_given(graph, vertices, arcs)
@@ -317,7 +314,6 @@ def store(
 ) -> None:
     """Plan the memory of a graph that changes: `louvain-um plan store pages friends.csv`."""
     from louvain_um.dynamic.declared import DynamicSize
-    from louvain_um.options import parse_count
     from louvain_um.placement.hardware import size as size_text
     from louvain_um.planning import plan
 
@@ -370,7 +366,6 @@ def ranks(
     """Plan runs on up to N ranks of a cluster, which compute on CPUs."""
     from louvain_um.cli.plan_tables import print_ranks, ranks_summary
     from louvain_um.distributed.rank_plans import choices, least_ranks, link_bytes, most_speedup
-    from louvain_um.options import parse_bytes
 
     counts = both(vertices, arcs)
     memory = None if rank_memory is None else parse_bytes(rank_memory, "rank_memory")

@@ -12,6 +12,7 @@ import typer
 from louvain_um.cli import common
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.terminal import safe_console
 from louvain_um.core.atomic_files import check_output
 from louvain_um.errors import OptionError, require_packages
 
@@ -95,7 +96,6 @@ class ReportFiles:
 
     def show(self) -> None:
         """Print tables on stdout."""
-        from louvain_um.cli.terminal import safe_console
         from louvain_um.profiling.views import terminal
 
         terminal.show(self.sessions, self.sweep, safe_console())

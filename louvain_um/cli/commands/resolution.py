@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import going_on, has_packages, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import with_flags
+from louvain_um.errors import OptionError
+from louvain_um.options import Options
 
 if TYPE_CHECKING:
     from louvain_um.analysis.resolution import ResolutionProfile
     from louvain_um.graph.graph import Graph
-    from louvain_um.options import Options
 
 PICTURE: Final = "profile.svg"
 
@@ -64,8 +65,6 @@ def resolution(
 ) -> None:
     """Detect communities at many resolutions; print the plateaus to choose from."""
     from louvain_um.cli.progress import counted_steps
-    from louvain_um.errors import OptionError
-    from louvain_um.options import Options
 
     options = Options(
         method=method.value, effort=effort.value, n_iterations=n_iterations, best_of=best_of,
@@ -108,7 +107,6 @@ def search(
     """Return the profile; with a folder, keep each point there, and write tables."""
     from louvain_um.analysis.profile import ProfileStore
     from louvain_um.analysis.resolution import resolution_profile
-    from louvain_um.options import Options
     from louvain_um.profiling.sweep.points import digest_of
 
     sought = {"objective": options.objective, "effort": options.effort,
@@ -145,7 +143,6 @@ def show(
     profile: ResolutionProfile, source: str, output: Path | None, top: int, *, quiet: bool
 ) -> None:
     """Print the widest plateaus, by ascending resolution."""
-    from louvain_um.cli import terminal
     from louvain_um.results.display import count, score
 
     console = terminal.console()

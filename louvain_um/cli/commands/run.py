@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import option
+from louvain_um.cli.common import option, to_json_types
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
 from louvain_um.errors import LouvainUmError, OptionError, Underflow
+from louvain_um.options import Options
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.version import __version__
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -31,7 +34,6 @@ class Answer:
 
     def write(self, output: Path, name: str, *, force: bool, safe_csv: bool) -> None:
         """Write the table; `name` is the algorithm."""
-        from louvain_um.cli.common import to_json_types
         from louvain_um.formats.labels.table import write_table
         from louvain_um.formats.labels.text import writable
 
@@ -132,12 +134,8 @@ def execute(
     name: str, source: str, algorithm: Algorithm, running: Running, reading: Reading
 ) -> None:
     """Read the graph, run the algorithm, write its table, print what was found."""
-    from louvain_um.cli import terminal
     from louvain_um.cli.progress import progress_reporter, timed
     from louvain_um.gpu.runtime.device import pick
-    from louvain_um.options import Options
-    from louvain_um.placement.policy.find import find_policy
-    from louvain_um.version import __version__
 
     # Bad options raise here, before the graph is read.
     Options(
@@ -378,8 +376,6 @@ def read_vector(path: Path) -> Any:
     import warnings
 
     import numpy as np
-
-    from louvain_um.errors import LouvainUmError
 
     try:
         if path.suffix == ".npy":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.cli import common
+from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import (
     POLICIES,
@@ -24,7 +25,10 @@ from louvain_um.cli.common import (
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
+from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
+from louvain_um.options import Options
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
@@ -132,9 +136,6 @@ def simulate(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Simulate policies on a GPU with limited memory; needs no GPU."""
-    from dataclasses import replace
-
-    from louvain_um.options import Options
     from louvain_um.placement.machine.profiles import load_machine
     from louvain_um.profiling.access.recorded_plans import explain_peak, peak_of
     from louvain_um.profiling.access.recordings import is_session, recording_in
@@ -200,7 +201,6 @@ def simulate(
         raise refusal_of(known)
     if json:
         return
-    from louvain_um.cli import terminal
     from louvain_um.profiling.simulator.result import CONFORMANCE
 
     console = terminal.console()
@@ -268,7 +268,6 @@ def driver_for(
     access_counters: int | None = None,
 ) -> Driver:
     """Return the settings of the simulated driver."""
-    from louvain_um.core.ledger import GROUPS
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.simulator.driver.user_functions import load_functions
 
@@ -289,8 +288,6 @@ def check_output_file(output: Path | None, source: str, *, force: bool) -> None:
     """Raise if the output cannot be written, before any work is done."""
     if output is None:
         return
-    from louvain_um.core.atomic_files import check_output
-
     if output.suffix not in (".json", ".csv", ".npz"):
         raise OptionError("output", output.name, "must end in .json, .csv or .npz")
     graphs.refuse_same(source, output)
@@ -304,8 +301,6 @@ def write_results(output: Path, rows: list[dict[str, Any]], trace: Trace, *, for
         return
     import csv
     import json
-
-    from louvain_um.core.atomic_files import replacing
 
     with (
         replacing(output, force=force) as part,

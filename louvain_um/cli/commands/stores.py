@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.cli import common
+from louvain_um.cli import common, import_numba
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option, refuse_given, tables_within
 from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
+from louvain_um.cli.terminal import console
+from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -77,9 +79,7 @@ def stores(
     """Compare stores of changing graphs: rates, bytes per arc, moved bytes, traversal."""
     if output is None:
         raise OptionError(remedy="name a folder for the results with -o")
-    from louvain_um.cli import import_numba
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.cli.terminal import console
 
     if every is None:
         refuse_given(
@@ -189,7 +189,6 @@ def tables_of(records: list[dict[str, Any]], width: int) -> Iterator[Table]:
 
 def draw(records: list[dict[str, Any]], file: Path) -> bool:
     """Draw insertions per second by batch size; return whether edges were inserted."""
-    from louvain_um.core.atomic_files import replacing
     from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
 
     if not any(r["insert_edges_per_second"] for r in records):
@@ -216,7 +215,6 @@ def draw(records: list[dict[str, Any]], file: Path) -> bool:
 
 def write_page(records: list[dict[str, Any]], folder: Path) -> None:
     """Write the page of a comparison."""
-    from louvain_um.core.atomic_files import replacing
     from louvain_um.drawing.reports import REPORT, store_page
 
     with replacing(folder / REPORT, force=True) as part:

@@ -16,7 +16,7 @@ from louvain_um.cli import common
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal import echo
-from louvain_um.core.atomic_files import temporary_folder
+from louvain_um.core.atomic_files import replacing, temporary_folder
 from louvain_um.errors import LouvainUmError, OptionError
 
 FILES: Final = {
@@ -143,7 +143,6 @@ def images(architecture: int | None, into: Path | None) -> list[Callable[[], obj
 
 def write_image(into: Path, *unit: Any) -> None:
     """Write the image of a unit to a folder, under the name by which the package finds it."""
-    from louvain_um.core.atomic_files import replacing
     from louvain_um.gpu.runtime import compile_cache
 
     file = into / compile_cache.shipped_file(*unit).name

@@ -70,8 +70,6 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 
 def checked(column: NDArray[Any], path: Any) -> NDArray[Any]:
     """Return a column of a file as numbers or text; other columns are an error."""
-    from louvain_um.errors import GraphFormatError
-
     if column.ndim != 1:
         raise GraphFormatError(
             f"vertex and community must be one-dimensional, not of shape {column.shape}; "

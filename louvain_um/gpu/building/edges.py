@@ -17,6 +17,8 @@ import numpy as np
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.formats.edge_list.edges import PARSE_THERE, There
 from louvain_um.formats.edge_list.number_vertices import NUMBER_SPARSE, Numbered
+from louvain_um.formats.edge_list.scan import LineFormat
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects import BUILDS_THERE
 from louvain_um.gpu.runtime.device import (
     Choice,
@@ -30,16 +32,14 @@ from louvain_um.gpu.runtime.device import (
 )
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
+from louvain_um.options import Options
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.model.workload import GRAPH_KINDS
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
 
 if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.scan import LineFormat
-    from louvain_um.formats.graph_file import GraphFile
     from louvain_um.gpu.building.text import Site
-    from louvain_um.options import Options
 
 LEAST_EDGES: Final = 1 << 20
 """Fewer edges are left to the host, which sorts them in tens of milliseconds."""

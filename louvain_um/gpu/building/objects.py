@@ -9,10 +9,19 @@ import numpy as np
 from louvain_um.core.parallel import default_threads
 from louvain_um.formats.column_roles import find_ends
 from louvain_um.formats.two_modes import different_kinds
+from louvain_um.gpu.building.build import (
+    NUMBERING,
+    RANGE_ARCS,
+    UNWEIGHTED,
+    WEIGHTED,
+    Builder,
+    LongRowError,
+)
 from louvain_um.gpu.building.device_rows import SHARE, rows_of, sizes_within
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import Duplicates
+from louvain_um.placement.memory import copies, cuda_calls
 
 CACHED: Final = 0.125
 """Share of the memory for building that its scratch memory may keep, cached by CuPy."""
@@ -52,7 +61,6 @@ def built_there(obj: Any, limit: int | None = None) -> Graph | None:
     # after the other; the host makes them where these would be too many.
     from cupy.cuda.memory import OutOfMemoryError
 
-    from louvain_um.gpu.building.build import LongRowError
     from louvain_um.gpu.dynamic.cuda import CudaDevice
 
     table, columns = columns_of(obj), None
@@ -76,8 +84,6 @@ def _of_columns(
     device: Any, columns: list[Any], limit: int | None, *, numbered: bool
 ) -> Graph | None:
     """Return the graph of columns; out of memory raises."""
-    from louvain_um.placement.memory import copies, cuda_calls
-
     if len({column.device.id for column in columns}) > 1:
         return None
     free = int(SHARE * cuda_calls.free_memory()[0])
@@ -88,8 +94,6 @@ def _of_columns(
 def _of_matrix(device: Any, matrix: Any) -> Graph | None:
     """Return the graph of a sparse matrix; out of memory raises."""
     import cupy
-
-    from louvain_um.gpu.building.build import Builder
 
     if matrix.shape[0] != matrix.shape[1] or matrix.data.dtype.kind not in "biuf":
         return None
@@ -117,14 +121,6 @@ def graph_of_columns(
     duplicates: Duplicates | None = None,
 ) -> Graph | None:
     """Return the graph of columns on a device, made in so much memory; None if the host must."""
-    from louvain_um.gpu.building.build import (
-        NUMBERING,
-        RANGE_ARCS,
-        UNWEIGHTED,
-        WEIGHTED,
-        Builder,
-    )  # fmt: skip
-
     most = max(1, min(RANGE_ARCS, room // NUMBERING))
     builder = Builder(device, most)
     listed = builder.listed(

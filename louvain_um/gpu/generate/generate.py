@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.generators.base import WEIGHT_STREAM, stream_key
+from louvain_um.generators.lfr import OUTSIDE_STREAM, RETRIES, lfr_parameters
+from louvain_um.generators.rmat import rmat_parameters
 from louvain_um.generators.same_degrees import END_STREAM, RandomGraphs, place_bits
+from louvain_um.generators.stencil import stencil_parameters
 from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.building.device_rows import building_bytes
 from louvain_um.gpu.dynamic.cuda import CudaDevice
@@ -50,8 +53,6 @@ def rmat(scale: int, **options: Any) -> DeviceGenerated:
     """Generate an R-MAT graph on the current device; see `louvain_um.generators.rmat`."""
     import cupy
 
-    from louvain_um.generators.rmat import rmat_parameters
-
     made = rmat_parameters(scale, **options)
     with separate_memory():
         ids = cupy.asarray(made.ids)
@@ -70,8 +71,6 @@ def rmat(scale: int, **options: Any) -> DeviceGenerated:
 def stencil(dims: Any, **options: Any) -> DeviceGenerated:
     """Generate a grid on the current device; see `louvain_um.generators.stencil`."""
     import cupy
-
-    from louvain_um.generators.stencil import stencil_parameters
 
     made = stencil_parameters(dims, **options)
     with separate_memory():
@@ -93,8 +92,6 @@ def lfr(n: int, **options: Any) -> DeviceGenerated:
     """
     import cupy
 
-    from louvain_um.generators.lfr import lfr_parameters
-
     made = lfr_parameters(n, **options)
     with separate_memory():
         ids = cupy.asarray(made.ids)
@@ -111,8 +108,6 @@ def lfr(n: int, **options: Any) -> DeviceGenerated:
 def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray) -> None:
     """Pair the stubs within each community; communities in any order."""
     import cupy
-
-    from louvain_um.generators.lfr import RETRIES
 
     most = max(made.max_stubs, 1)
     slots = max(64, 1 << (most - 1).bit_length())
@@ -142,7 +137,6 @@ def _pair_outside(
     import cupy
 
     from louvain_um.generators.hashing import permutation
-    from louvain_um.generators.lfr import OUTSIDE_STREAM, RETRIES
 
     outer, slots = cupy.asarray(made.outer), cupy.asarray(made.slots)
     stubs = cupy.empty(int(made.outer[-1]), np.uint32)

@@ -26,8 +26,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.core.parallel import take
+from louvain_um.core.parallel import default_threads, run, take
 from louvain_um.placement.memory.copies import fetched
 
 START_BITS: Final = 40
@@ -140,8 +141,6 @@ class Packer:
 
     def pack(self, *, sort: bool) -> Packed:
         """Return the graph in fewer bytes."""
-        from louvain_um.core.parallel import default_threads, run
-
         rows, placed, bases, widths = self._blocks(sort)
         offsets, targets = rows.offsets, rows.targets
         lines = np.zeros(len(bases) + 1, np.uint32)
@@ -178,8 +177,6 @@ class Packer:
         """Return how blocks of targets are packed, if rows are sorted or if they are not."""
         if sort in self.found:
             return self.found[sort]
-        from louvain_um.core.parallel import default_threads, run
-
         offsets, targets = self._on_host()
         if sort:
             placed, order, begins = sorted_rows(offsets)
@@ -204,10 +201,8 @@ class Packer:
 
 def sorted_rows(offsets: NDArray[np.int64]) -> tuple[Any, Any, Any]:
     """Return rows sorted by length: begins and lengths by vertex, vertices."""
-    from louvain_um.core.parallel import PIECE, default_threads, run
-
     n = len(offsets) - 1
-    threads = default_threads() if n > PIECE else 1
+    threads = default_threads() if n > parallel.PIECE else 1
     counts = np.zeros((2, threads, CLASSES), np.int64)
     run(count_rows, threads, offsets, *counts)
     # Before a class are those of fewer bits, and before a thread's share of it those of others.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import numba
+from llvmlite import ir
 from numba import cfunc, njit, types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
@@ -202,7 +203,6 @@ def _compile(signature: Any, call: Function, function: Function) -> tuple[int, A
 
 def _caller(*, counted: bool) -> Any:
     """Return the code generation of a call by address with arrays as pointers."""
-    from llvmlite import ir
 
     def generate(context, builder, signature, args):
         found = []

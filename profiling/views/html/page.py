@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.html.parts import PagePart, heading
 from louvain_um.profiling.views.html.session_parts import ROOM, comparison, session_parts
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, overall
 from louvain_um.profiling.views.session.compare import comparison_title, ordinal
+from louvain_um.version import __version__
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session import SessionData
     from louvain_um.profiling.sweep.results import Sweep
 
 
 def render(sessions: Sequence[SessionData], sweep: Sweep | None) -> str:
     """Return the page as text."""
-    from louvain_um.version import __version__
-
     parts: list[PagePart] = []
     data: dict[str, Any] = {}
     title, subtitle, badge = "Policies by oversubscription", "", ""

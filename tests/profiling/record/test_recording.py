@@ -218,7 +218,7 @@ def test_a_session_names_a_policy_that_was_an_object_or_a_file(tmp_path, monkeyp
     from louvain_um.profiling.record import profiler
 
     found = devices.Choice(kind="cuda", index=0, reason="asked for")
-    monkeypatch.setattr(devices, "pick", lambda wanted: found)
+    monkeypatch.setattr(profiler, "pick", lambda wanted: found)
     outcome = SimpleNamespace(
         provenance={}, timings={"total": 1.0}, modularity=0.5, n_communities=2, levels=(), memory={}
     )
