@@ -370,12 +370,8 @@ class Plan:
     def remaining(self, found: Found) -> Remaining:
         """Return what follows from level 1: how long the run takes."""
         limit = self.limit if self.in_pages else None
-        return Remaining(work=self.work, limit=limit, arc_bytes=self._arc_bytes, found=found)
-
-    @property
-    def _arc_bytes(self) -> float:
-        """Bytes of an arc of a coarse level."""
-        return sum(a.itemsize for a in self.arrays if a.holds_coarse_arcs and a.level == 1)
+        arc = sum(a.itemsize for a in self.arrays if a.holds_coarse_arcs and a.level == 1)
+        return Remaining(work=self.work, limit=limit, arc_bytes=arc, found=found)
 
     @property
     def range_note(self) -> str:

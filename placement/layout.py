@@ -69,15 +69,14 @@ def size_of(spec: ArenaSpec) -> int:
 def guarded_bytes(layout: Iterable[ArenaSpec]) -> int:
     """Return the bytes that must be free on the device for managed memory that must be."""
     specs = list(layout)
-    loose = [s for s in specs if s.placement.kind == "split" or _stood_in(s)]
+    loose = [
+        s for s in specs
+        if s.placement.kind == "split" or (s.lenient and s.placement.kind == "host_mapped")
+    ]  # fmt: skip
     held = [s for s in specs if s not in loose and s.placement.kind not in ("pinned", "peer")]
     if all(spec.placement.kind == "device" for spec in held):
         return 0
     return sum(map(size_of, held)) + sum(device_bytes(s.placement, s.capacity) for s in loose)
-
-
-def _stood_in(spec: ArenaSpec) -> bool:
-    return spec.lenient and spec.placement.kind == "host_mapped"
 
 
 DEVICE: Final = Placement("device")

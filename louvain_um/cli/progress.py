@@ -123,7 +123,8 @@ def progress_printer(*, quiet: bool) -> Iterator[ProgressCallback]:
             nonlocal last
             if progress.total and time.perf_counter() - last >= PROGRESS_INTERVAL:
                 last = time.perf_counter()
-                print_line(progress_line(progress))
+                parts = f"{progress.done} of {progress.total}", progress.text, time_left(progress)
+                print_line(", ".join(filter(None, parts)))
 
         yield print_progress
         return
@@ -142,12 +143,6 @@ def progress_printer(*, quiet: bool) -> Iterator[ProgressCallback]:
             )  # fmt: skip
 
         yield update_bar
-
-
-def progress_line(progress: Progress) -> str:
-    """Return progress as one line of text."""
-    parts = [f"{progress.done} of {progress.total}", progress.text, time_left(progress)]
-    return ", ".join(part for part in parts if part)
 
 
 def time_left(progress: Progress) -> str:

@@ -180,11 +180,6 @@ def is_time(name: str) -> bool:
     return name.lower() in TIMES or TIME_ENDINGS.fullmatch(plain(name)) is not None
 
 
-def is_weight(name: str) -> bool:
-    """Return whether a column's name says that it holds weights, whatever its case."""
-    return weight_word(name) in WEIGHTS
-
-
 def weight_word(name: str) -> str:
     """Return a column's name as `WEIGHTS` spells it: in lower case, words joined by ``_``."""
     return re.sub(r"[\W_]+", "_", name.lower()).strip("_")
@@ -324,7 +319,7 @@ def is_record(name: str) -> bool:
 
 def is_measure(name: str) -> bool:
     """Return whether a column's name says that it holds weights or times."""
-    return len(name) > 1 and (is_weight(name) or is_time(name))
+    return len(name) > 1 and (weight_word(name) in WEIGHTS or is_time(name))
 
 
 def find_ends(names: Sequence[str]) -> tuple[int, int] | None:

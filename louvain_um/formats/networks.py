@@ -227,7 +227,11 @@ def _column_of_weights(
         )
         if found is None or (edges and all(value is None for value in columns[found])):
             if edges:
-                raise GraphError(_no_attribute(wanted, columns))
+                known = ", ".join(sorted(map(str, columns))[:12]) or "none"
+                raise GraphError(
+                    f"edges have no attribute {wanted!r} (they have: {known}); pass another "
+                    "weight=… (--weight)"
+                )
             return None, []
         return _as_weights(columns[found], found, options)
     numeric = {
@@ -276,10 +280,3 @@ def _number(text: str) -> Any:
     if not NUMBER.fullmatch(stripped):
         return text
     return int(stripped) if stripped.removeprefix("-").isdigit() else float(stripped)
-
-
-def _no_attribute(weight: Any, known: Iterable[Any]) -> str:
-    shown = ", ".join(sorted(map(str, known))[:12]) or "none"
-    return (
-        f"edges have no attribute {weight!r} (they have: {shown}); pass another weight=… (--weight)"
-    )

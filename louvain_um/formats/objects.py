@@ -213,8 +213,11 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
 
         def column(name: Any) -> Any:
             array = obj.column(name)
-            chunked = hasattr(array, "combine_chunks")
-            return from_arrow(array if chunked else _chunked(array), str(name))
+            if not hasattr(array, "combine_chunks"):
+                import pyarrow
+
+                array = pyarrow.chunked_array([array])
+            return from_arrow(array, str(name))
 
         return from_columns(obj.column_names, column, lambda name: is_numeric(types[name]), options)
     if "polars" in libraries and hasattr(obj, "get_column"):
@@ -267,12 +270,6 @@ def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
     sparse = all(hasattr(kind, "fill_value") for kind in frame.dtypes)
     matrix = frame.sparse.to_coo().tocsr() if sparse else frame.to_numpy()
     return from_labelled(matrix, names, options)
-
-
-def _chunked(array: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.chunked_array([array])
 
 
 def _host(part: Any) -> Any:

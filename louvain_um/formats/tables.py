@@ -96,7 +96,9 @@ def from_columns(
     numbers = [i for i in others if numeric(columns[i]) and i != roles.relation]
     if weight is None and len(numbers) == 1 and not options.weighted:
         place = numbers[0]
-        if what := _times_in(column(columns[place])):
+        values = column(columns[place])
+        whole = values.dtype.kind in "iu" and len(values) > 1
+        if what := are_times(int(values.min()), int(values.max())) if whole else "":
             looks = f"column {titles[place]!r} looks like {what}"
             notes.append(Uncertain(f"{looks} and is not read; {AS_WEIGHT}"))
             numbers = []
@@ -145,13 +147,6 @@ def refuse_incidence(labels: Sequence[Any], titles: Sequence[Any], cells: NDArra
             "seems to be an incidence table, with a number for each row and column; make a list "
             "of edges of it, as pandas.melt does, or name the columns with source=… and target=…"
         )
-
-
-def _times_in(values: NDArray[Any]) -> str:
-    """Return what a column of whole numbers holds if not weights: times or years, or ""."""
-    if values.dtype.kind not in "iu" or len(values) < 2:
-        return ""
-    return are_times(int(values.min()), int(values.max()))
 
 
 def _note_on_attributes(

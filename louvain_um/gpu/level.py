@@ -161,11 +161,6 @@ class GpuLevel:
         return f"listed_{name}" if self.compact == LISTED else name
 
 
-def tag_of(number: int, region: int) -> str:
-    """Return the suffix of the names of the arrays of a level's graph."""
-    return str(number) if number == region else f"{region}.{number}"
-
-
 def next_region(level: GpuLevel) -> int:
     """Return the region of the next level: the one that this level is not in."""
     return 2 if level.region == 1 else 1
@@ -173,7 +168,8 @@ def next_region(level: GpuLevel) -> int:
 
 def tag_after(level: GpuLevel) -> str:
     """Return the suffix of the names of the next level's arrays."""
-    return tag_of(level.number + 1, next_region(level))
+    number, region = level.number + 1, next_region(level)
+    return str(number) if number == region else f"{region}.{number}"
 
 
 def or_null(array: Any) -> Any:

@@ -192,7 +192,10 @@ def quality(
     inside, volumes, joined, parts = _counts(graph, dense, sizes)
     value = value_of(graph, dense, inside, volumes, resolution, objective)
     if graph.kind == "signed":
-        graph = without_signs(graph)
+        weights: Any = None if graph.weights is None else np.abs(graph.weights)
+        graph = replace(
+            graph, weights=weights, loops=np.abs(graph.loops), kind="undirected", check=False
+        )
         inside, volumes = community_weights(graph, dense)
     total = graph.total_weight
     smaller = np.minimum(volumes, total - volumes)
@@ -272,14 +275,6 @@ def memberships(
         shares.data[(shares.data < least) & (shares.data < largest[rows])] = 0
         shares.eliminate_zeros()
     return shares
-
-
-def without_signs(graph: Graph) -> Graph:
-    """Return a signed graph with absolute weights."""
-    weights: Any = None if graph.weights is None else np.abs(graph.weights)
-    return replace(
-        graph, weights=weights, loops=np.abs(graph.loops), kind="undirected", check=False
-    )
 
 
 def value_of(

@@ -133,11 +133,6 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     return read_archive(path, f"{path}: not a whole .npz file of plain arrays; write it again")
 
 
-def is_result(arrays: dict[str, NDArray[Any]]) -> bool:
-    """Return whether arrays come from `save`."""
-    return "about" in arrays and "labels" in arrays
-
-
 def _about(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     try:
         about = parse(arrays["about"].tobytes())

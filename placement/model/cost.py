@@ -314,11 +314,6 @@ def exposed_share(machine: Machine) -> float:
     return float(min(1.0, busy**WAITING))
 
 
-def rows_at_once(mean_degree: float) -> float:
-    """Return how many rows a warp reads side by side."""
-    return WARP / min(max(mean_degree, LEAST_TILE), WARP)
-
-
 def remote_seconds(
     array: ArraySpec,
     placement: Placement,
@@ -350,7 +345,8 @@ def remote_seconds(
         elif array.holds_input_arcs and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
-            scattered = SCATTER.get(stage, SCATTER_IN_ORDER) / reads / rows_at_once(mean_degree)
+            side_by_side = WARP / min(max(mean_degree, LEAST_TILE), WARP)  # rows that a warp reads
+            scattered = SCATTER.get(stage, SCATTER_IN_ORDER) / reads / side_by_side
             seconds = count / mean_degree * (row / machine.remote_bandwidth + scattered)
         else:
             least = WHOLE if stage == "aggregate" else 0

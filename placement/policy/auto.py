@@ -256,7 +256,10 @@ def offloading(
         useful = [one for name, one in left.items() if won[name] > 0]
         if not (useful and order.whole):
             # Several stages may be at the peak, which no single array lowers then.
-            useful = [one for one in left.values() if _at_peak(one.array, held)]
+            most = max(held.values())
+            useful = [
+                one for one in left.values() if any(held[s] == most for s in one.array.stages)
+            ]
             won = dict.fromkeys(won, 0)
         if not useful:
             break
@@ -356,12 +359,6 @@ def _won(array: ArraySpec, nbytes: int, held: Mapping[Stage, int]) -> int:
     """Return the bytes by which the joint arena shrinks without so many of an array."""
     rest = max(held[stage] - (nbytes if stage in array.stages else 0) for stage in STAGES)
     return max(held.values()) - rest
-
-
-def _at_peak(array: ArraySpec, held: Mapping[Stage, int]) -> bool:
-    """Whether an array is alive when the joint arena is fullest."""
-    most = max(held.values())
-    return any(held[stage] == most for stage in array.stages)
 
 
 LEAST_PAGES: Final = 8

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.layout import cut, share_of
-from louvain_um.placement.policy.policy import Kind, Placement
+from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program.cost import OVERLAP, ProgramCost, joined
 from louvain_um.placement.program.program import Program, ProgramArray
 
@@ -417,7 +417,8 @@ def decide(
     for array in free:
         begin.place(array, begin.best(array, on_host)[0])
     chosen = hill_climbed(begin, free, here, budget)
-    for other in alternatives(begin.placements, free, here):
+    for kind in (placement.kind for placement in here):  # one for all arrays, as in policies
+        other = {**begin.placements, **{array.name: Placement(kind) for array in free}}
         if fits(cost.program, other, budget):
             arrangement = Arrangement(cost, other, begin.accesses)
             if arrangement.total < chosen.total * (1 - LEAST_GAIN):
@@ -443,15 +444,6 @@ def may_pay(
         if now:
             saved += now - min(now, *(cost.arrival(array, other) for other in others))
     return saved > 0 and saved > LEAST_GAIN * cost.seconds(everything)
-
-
-def alternatives(
-    begin: Mapping[str, Placement], free: Iterable[ProgramArray], here: tuple[Placement, ...]
-) -> Iterable[dict[str, Placement]]:
-    """Yield placements of one kind for all arrays, as fixed policies have them."""
-    kinds: tuple[Kind, ...] = tuple(placement.kind for placement in here)
-    for kind in kinds:
-        yield {**begin, **{array.name: Placement(kind) for array in free}}
 
 
 def refuse_beyond(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean as mean
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -294,17 +295,11 @@ def fastest(rows: Sequence[Mapping[str, Any]]) -> str:
                     winner_at[rate] = row
         graph, gpu, evidence = place
         winners = [(row["policy"], rate) for rate, row in sorted(winner_at.items())]
-        parts = [f"{policy} at {format_rates(at)}" for policy, at in ranges_won(winners)]
+        runs = groupby(winners, key=itemgetter(0))
+        won = [(name, [rate for _, rate in of_one]) for name, of_one in runs]
+        parts = [f"{policy} at {format_rates(at)}" for policy, at in won]
         lines.append(f"{graph} on {gpu}, {evidence}: fastest {', '.join(parts) or 'none'}")
     return "\n".join(lines)
-
-
-def ranges_won(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
-    """Return each winner with the neighbouring oversubscriptions at which it won."""
-    return [
-        (name, [rate for _, rate in of_one])
-        for name, of_one in groupby(winners, key=lambda winner: winner[0])
-    ]
 
 
 def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:

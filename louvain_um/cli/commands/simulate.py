@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,7 +140,12 @@ def simulate(
     from louvain_um.profiling.access.recordings import is_session, recording_in
     from louvain_um.profiling.sweep.points import parse_policies, parse_sizes, rates_of
     from louvain_um.profiling.sweep.replay import Point, replay
-    from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
+    from louvain_um.profiling.sweep.replay_tables import (
+        fastest,
+        format_rates,
+        remarks,
+        unknown_arrays,
+    )
 
     profile = load_machine(machine)
     profile = replace(profile, coherent=profile.coherent or coherent)
@@ -196,7 +200,8 @@ def simulate(
         common.print_json({"schema": 1, "results": rows})
     refused = [row for row in rows if not row["feasible"]]
     for row in refused if verbose and not (json or quiet) else ():
-        print_note(reason_of(row))
+        at = format_rates([row["oversubscription"]])
+        print_note(f"{row['policy']} at {at}: {row['reason']}")
     if len(refused) == len(rows):
         raise refusal_of(known)
     if json:
@@ -228,13 +233,6 @@ def simulate(
         for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
             print_note(text)
     echo(fastest(rows))
-
-
-def reason_of(row: Mapping[str, Any]) -> str:
-    """Return why a policy cannot run within the memory."""
-    from louvain_um.profiling.sweep.replay_tables import format_rates
-
-    return f"{row['policy']} at {format_rates([row['oversubscription']])}: {row['reason']}"
 
 
 def refusal_of(replays: FinishedReplays) -> LouvainUmError:

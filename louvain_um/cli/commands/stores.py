@@ -21,8 +21,6 @@ from louvain_um.errors import OptionError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from louvain_um.analysis.store_comparison import Comparison
-    from louvain_um.graph.graph import Graph
 
 DEFAULT = "rows,csr"
 BATCH, STEPS = "10000", 5
@@ -137,7 +135,6 @@ def stores(
             sources.append((graphs.name_of(source), loaded))
         with going_on(force=force):
             records = compare_stores(sources, settings, output, force=force, progress=reporter.step)
-    notes = [few_edges(name, source, settings) for name, source in sources if every is None]
     drawn = charts and draw(records, output / "rates.svg")
     if pages:
         write_page(records, output)
@@ -149,17 +146,12 @@ def stores(
         screen.print(table)
         screen.print()
     if not quiet:
-        for note in filter(None, notes):
-            print_note(note)
+        for name, source in sources if every is None else ():
+            if max(settings.batches) > source.n_arcs // 2:
+                edges = source.n_arcs // 2
+                print_note(f"{name} has {edges:,} edges: a larger batch replaces all of them")
         written = ["results.json", "results.csv", *["rates.svg"] * drawn, *["report.html"] * pages]
         print_note(f"{', '.join(written[:-1])} and {written[-1]} are in {output}")
-
-
-def few_edges(name: str, source: Graph, settings: Comparison) -> str:
-    """Return a note where batches are larger than the graph; nothing otherwise."""
-    if max(settings.batches) <= source.n_arcs // 2:
-        return ""
-    return f"{name} has {source.n_arcs // 2:,} edges: a larger batch replaces all of them"
 
 
 def numbers(option: str, text: str) -> tuple[int, ...]:

@@ -176,7 +176,9 @@ def stream(
             folder.close()
         if pages:
             reporter.step("drawing the report")
-            draw(output, edges.title)
+            from louvain_um.drawing.reports import write_report
+
+            write_report(output, edges.title, force=True)
     about = summary(edges, tracker, begun, seconds)
     if json:
         common.print_json({"schema": 1, "folder": str(output), **about})
@@ -248,13 +250,6 @@ def communities_now(tracker: Tracker) -> int:
     labels = np.asarray(tracker.communities.labels)
     there = tracker.graph.degrees[: len(labels)] > 0
     return int(np.count_nonzero(np.bincount(labels[there])))
-
-
-def draw(folder: Path, title: str) -> None:
-    """Write the page of a stream."""
-    from louvain_um.drawing.reports import write_report
-
-    write_report(folder, title, force=True)
 
 
 def summary(edges: Source, tracker: Tracker, begun: int, seconds: float) -> dict[str, Any]:

@@ -85,15 +85,11 @@ class Refusals(logging.Filter):
         """Let a record pass; one line is left of errors that end in a remedy."""
         if str(record.msg).startswith("Compute Failed") and isinstance(record.args, tuple):
             key, *_, error, _ = map(str, record.args)
-            known = {name for name, kind in vars(errors).items() if is_error(kind)}
+            kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+            known = {kind.__name__ for kind in kinds if issubclass(kind, LouvainUmError)}
             if key.startswith(RANKS) and error.partition("(")[0] in known:
                 record.msg, record.args = "%s: %s", (key, error)
         return True
-
-
-def is_error(kind: object) -> bool:
-    """Return whether this is a class of the package's errors."""
-    return isinstance(kind, type) and issubclass(kind, LouvainUmError)
 
 
 class Doors(WorkerPlugin):

@@ -17,7 +17,7 @@ from mpi4py import MPI
 
 from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE, Array, Communicator
 from louvain_um.distributed.files.reading import PartitionedGraph
-from louvain_um.distributed.partition import NoGraphError, RowBlock, deal
+from louvain_um.distributed.partition import NoGraphError, deal
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import Observer, ignore
@@ -116,7 +116,8 @@ def detect_with_mpi(
     if values.get("exchange") == "nccl" and ranks.on_one_machine():
         os.environ.update({**NCCL_ON_ONE_MACHINE, **os.environ})
     try:
-        block = rows_here(ranks, graph)
+        here = isinstance(graph, PartitionedGraph)
+        block = graph.rows(ranks) if here else deal(ranks, graph)
         options = replace(options, threads=options.threads or 1)
         watcher = ignore if ranks.rank else observer
         found = detect_on_rank(ranks, block, options, watcher, **values)
@@ -131,13 +132,6 @@ def detect_with_mpi(
             ranks.abort(f"rank {ranks.rank} of {ranks.size} failed: {error}")
         raise
     return replace(found, graph=graph) if isinstance(graph, Graph) and not ranks.rank else found
-
-
-def rows_here(ranks: MpiCommunicator, graph: Graph | PartitionedGraph | None) -> RowBlock:
-    """Return this rank's rows, read here or sent by the first process."""
-    if isinstance(graph, PartitionedGraph):
-        return graph.rows(ranks)
-    return deal(ranks, graph)
 
 
 def is_follower() -> bool:

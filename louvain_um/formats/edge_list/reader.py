@@ -105,7 +105,8 @@ def read_lines(
         (edges, names), notes = read_named(file, line_format), [*detected.text_ids]
     else:
         try:
-            plain = line_format.plain and _suits_devices(options)
+            plain = line_format.plain and options.kind == "undirected"
+            plain = plain and options.loops == "keep" and options.one_based is None
             there = PARSE_THERE.get()(file, line_format) if plain else None
             return read_numbers(file, line_format, there), None, []
         except TextIdError as found:
@@ -114,12 +115,6 @@ def read_lines(
     if options.header is None and detected.header is not None:
         _refuse_repeated_header(file, edges, names, detected)
     return edges, names, notes
-
-
-def _suits_devices(options: ReadOptions) -> bool:
-    """Return whether a device can build the graph of edges that are read with these options."""
-    plain = options.kind == "undirected" and options.loops == "keep"
-    return plain and options.one_based is None
 
 
 def _refuse_repeated_header(

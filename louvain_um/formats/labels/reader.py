@@ -144,7 +144,7 @@ def _read_npz(path: str | Path) -> Labels:
     from louvain_um.results.communities import Communities
 
     arrays = saving.read_arrays(path)
-    if saving.is_result(arrays):
+    if "about" in arrays and "labels" in arrays:  # what `save` writes
         result = Communities.load(path)
         names = result.names
         return Labels(np.arange(result.n_vertices) if names is None else names, result.labels)

@@ -114,7 +114,7 @@ def _joined_share(offsets: Any, targets: Any, u: Any, v: Any) -> float:
     u, v = np.where(longer, v, u), np.where(longer, u, v)
     low, end = offsets[u], offsets[u + 1]
     high, last = end, len(targets) - 1
-    for _ in range(int(high_bit(int((end - low).max())))):
+    for _ in range(int((end - low).max()).bit_length() + 1):
         middle = (low + high) // 2
         before = (low < high) & (targets[np.minimum(middle, last)] < v)
         low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
@@ -173,8 +173,3 @@ def wedge_draws(wedges: int = WEDGES) -> NDArray[np.float64]:
     drawn = np.random.default_rng(0).random((3, wedges))
     drawn.flags.writeable = False
     return drawn
-
-
-def high_bit(number: int) -> int:
-    """Return the steps of a binary search among so many."""
-    return number.bit_length() + 1

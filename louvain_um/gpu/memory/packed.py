@@ -177,7 +177,9 @@ class Packer:
         """Return how blocks of targets are packed, if rows are sorted or if they are not."""
         if sort in self.found:
             return self.found[sort]
-        offsets, targets = self._on_host()
+        if self.arrays is None:
+            self.arrays = on_host(self.graph.offsets), on_host(self.graph.targets)
+        offsets, targets = self.arrays
         if sort:
             placed, order, begins = sorted_rows(offsets)
         else:
@@ -191,12 +193,6 @@ class Packer:
             bases[:], widths[:] = 0, most  # all alike: without heads
         self.found[sort] = BlockLayout(rows, placed, bases, widths)
         return self.found[sort]
-
-    def _on_host(self) -> tuple[Any, Any]:
-        """Return offsets and targets in host memory, wherever they are."""
-        if self.arrays is None:
-            self.arrays = on_host(self.graph.offsets), on_host(self.graph.targets)
-        return self.arrays
 
 
 def sorted_rows(offsets: NDArray[np.int64]) -> tuple[Any, Any, Any]:

@@ -69,12 +69,8 @@ def sums_in(result: Any) -> Sums:
 
 def run(name: str, vertices: int, *arguments: Any) -> None:
     """Launch a kernel that reads no arcs; the number of vertices is its first argument."""
-    launch_over(name, vertices)(np.int64(vertices), *arguments)
-
-
-def launch_over(name: str, vertices: int) -> Launcher:
-    """Return a kernel that reads no arcs, with a grid for so many vertices."""
-    return Launcher("relabel", name, most=vertices // VERTICES_A_BLOCK)
+    launcher = Launcher("relabel", name, most=vertices // VERTICES_A_BLOCK)
+    launcher(np.int64(vertices), *arguments)
 
 
 def relabel_communities(memory: RunMemory, level: GpuLevel, numbers: Any, new_start: Any) -> Any:

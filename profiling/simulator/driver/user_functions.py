@@ -112,16 +112,6 @@ def _register(known: dict[str, Function], function: Function, what: str) -> Func
     return function
 
 
-def known_evictions() -> tuple[str, ...]:
-    """Return the names of registered orders."""
-    return tuple(_EVICTIONS)
-
-
-def known_prefetchers() -> tuple[str, ...]:
-    """Return the names of registered prefetchers."""
-    return tuple(_PREFETCHERS)
-
-
 def load_functions(given: str) -> str:
     """Return the name of a registered function."""
     path, colon, name = given.rpartition(":")
@@ -320,8 +310,8 @@ class Driver:
         if self.version not in VERSIONS:
             raise OptionError("version", self.version, f"must be one of {', '.join(VERSIONS)}")
         for name, known in (
-            ("eviction", (*EVICTIONS, *known_evictions())),
-            ("prefetch", ("density", *known_prefetchers())),
+            ("eviction", (*EVICTIONS, *_EVICTIONS)),
+            ("prefetch", ("density", *_PREFETCHERS)),
         ):
             if getattr(self, name) not in known:
                 raise OptionError(name, getattr(self, name), f"must be one of {', '.join(known)}")

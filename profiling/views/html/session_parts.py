@@ -98,7 +98,9 @@ def map_payload(
 
 def encoded(layer: Layer) -> str:
     """Return a layer's cells as text."""
-    return base64.b64encode(_deflate(cells(layer).tobytes())).decode()
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)  # which browsers read as "deflate-raw"
+    packed = packer.compress(cells(layer).tobytes()) + packer.flush()
+    return base64.b64encode(packed).decode()
 
 
 def cells(layer: Layer) -> NDArray[np.uint8]:
@@ -123,12 +125,6 @@ def halved(layer: Layer) -> Layer:
         name=layer.name, title=layer.title, unit=layer.unit, evidence=layer.evidence,
         values=left + right, kinds=kinds, names=layer.names, codes=layer.codes,
     )  # fmt: skip
-
-
-def _deflate(data: bytes) -> bytes:
-    """Return data as browsers' "deflate-raw" reads it."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return packer.compress(data) + packer.flush()
 
 
 def session_parts(

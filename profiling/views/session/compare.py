@@ -60,7 +60,9 @@ def overall(analyses: Sequence[SessionAnalysis]) -> Table:
     """Return the main figures of all sessions."""
     figures = [summary(analysis.original) for analysis in analyses]
     rows = [_row(name, [each.get(key) for each in figures], kind) for key, name, kind in WHOLE]
-    rows.append(_row("read in place", [_remote(analysis) for analysis in analyses], "bytes"))
+    remote = Kind.REMOTE_ACCESS
+    read = [each.total(remote) if remote in each.rows_by_kind else None for each in analyses]
+    rows.append(_row("read in place", read, "bytes"))
     about = [analysis.session.metadata for analysis in analyses]
     ranges = [each.get("seconds_range") or (None, None) for each in about]
     rows[1:1] = [
@@ -79,13 +81,6 @@ def overall(analyses: Sequence[SessionAnalysis]) -> Table:
         rows=tuple(row for row in rows if any(row[key] != "–" for key in _keys(analyses))),
         evidence=_evidence(analyses) + (f"; {RANGE}" if any(any(each) for each in ranges) else ""),
         about="The last columns are a session's figures divided by the first's.",
-    )
-
-
-def _remote(analysis: SessionAnalysis) -> int | None:
-    """Return bytes read over the bus; None if no source recorded it."""
-    return (
-        analysis.total(Kind.REMOTE_ACCESS) if Kind.REMOTE_ACCESS in analysis.rows_by_kind else None
     )
 
 

@@ -248,7 +248,9 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
         flow += sign * np.bincount(key, analysis.events["bytes"][rows], flow.size).reshape(
             flow.shape
         )
-    level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
+    level = np.cumsum(flow[:, :-1], axis=1)
+    # Bytes that left first were there before: no curve falls below zero.
+    level -= np.minimum(np.minimum.accumulate(level, axis=1), 0)
     held = level[len(lives) :]
     last = max((life.end_ns for life in lives), default=0)
     for life, row in zip(lives, level, strict=False):  # the last ones live to the end
@@ -272,12 +274,6 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
 def _is_simulated(analysis: SessionAnalysis) -> bool:
     """Return whether a model of the driver made the events, first touches among them."""
     return "simulator" in analysis.session.metadata.get("sources", {})
-
-
-def _never_negative(level: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Raise curves by their lowest value below zero: bytes that left first were there before."""
-    lifted: NDArray[np.float64] = level - np.minimum(np.minimum.accumulate(level, axis=1), 0)
-    return lifted
 
 
 def _edges(analysis: SessionAnalysis) -> NDArray[np.float64]:
