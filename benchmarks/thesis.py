@@ -47,6 +47,7 @@ from louvain_um.profiling.thesis.published import (
     GAINS,
     GROUPS,
     IN_CORE_SECONDS,
+    MACHINES,
     NON_FITTING,
     PEAK_MB,
 )
@@ -54,13 +55,14 @@ from louvain_um.profiling.thesis.stand_ins import (
     ABOUT,
     GRAPHS,
     LARGE_SCALE,
-    MACHINES,
     NON_FITTING_GRAPHS,
-    RATES,
     SCALE,
     StandIn,
     stand_in,
 )
+
+RATES = (0.0, 10.0, 30.0, 50.0, 70.0)
+"""Oversubscriptions of the thesis, percent."""
 
 SIZED = {
     "audikw_1": (1 / 32, 1 / 8, 1 / 2, 1.0),
@@ -71,7 +73,7 @@ SIZED = {
 
 def study(scale: float) -> dict[str, Any]:
     """Return the mean gains of each machine and policy, and the published ones."""
-    settings = Settings(policies=parse_policies("all"), rates=RATES, gpus=MACHINES)
+    settings = Settings(policies=parse_policies("all"), rates=RATES, gpus=tuple(MACHINES))
     since = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         found = sweep([graph.subject(scale) for graph in GRAPHS], settings, folder)
@@ -120,7 +122,7 @@ def large(scale: float) -> dict[str, Any]:
 def sizes() -> list[dict[str, Any]]:
     """Return the gains of graphs at several scales, on the first machine."""
     policies, rows = parse_policies("all"), list[dict[str, Any]]()
-    machine = load_machine(MACHINES[0])
+    machine = load_machine("p4000")
     for name, scales in SIZED.items():
         for scale in scales:
             since, subject = time.perf_counter(), stand_in(name).subject(scale)
@@ -128,7 +130,7 @@ def sizes() -> list[dict[str, Any]]:
             seconds = {
                 policy: [
                     replay(trace, Point(graph=name, policy=policy, oversubscription=rate,
-                                        gpu=MACHINES[0]), machine)[0]["seconds"]
+                                        gpu="p4000"), machine)[0]["seconds"]
                     for rate in RATES
                 ]
                 for policy in policies

@@ -128,7 +128,6 @@ __all__ = [
     "write_labels",
 ]
 
-
 _PACKAGES = {"dynamic", "generators", "placement", "profiling"}
 
 

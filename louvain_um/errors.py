@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 import sys
 import warnings
@@ -375,6 +376,15 @@ def install_hint(extras: str) -> str:
     if "vcs_info" in found:
         url = f"{found['vcs_info']['vcs']}+{url}"
     return f"pip install 'louvain-um[{extras}]{url and f' @ {url}'}'"
+
+
+def needed(module: str, what: str, extras: str) -> Any:
+    """Import a library; the error says what needs it, and how to install it."""
+    try:
+        importlib.import_module(module.partition(".")[0])  # a part may be left of one that is gone
+        return importlib.import_module(module)
+    except ImportError:
+        raise LouvainUmError(f"{what}; install it with {install_hint(extras)}") from None
 
 
 def missing_packages(*modules: str) -> list[str]:

@@ -33,7 +33,6 @@ VERBS: Final = {
 PAUSE_SECONDS: Final = 0.2
 """Time between updates: each is a message to a notebook's browser."""
 
-
 BAR: Final = 20
 """Characters of a bar."""
 

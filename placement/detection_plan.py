@@ -60,14 +60,12 @@ from louvain_um.placement.reasons import Reason, explain, notes, refusal
 if TYPE_CHECKING:
     import pandas as pd
 
-
 INTEGERS: Final = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """Types by bytes of an element; arrays of records are counted in bytes."""
 
 REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
 device waits meanwhile."""
-
 
 RANGE_NOTES: Final[Mapping[Basis, str]] = {
     "size": "graphs of this size differ, and none was sampled",

@@ -84,7 +84,6 @@ DEVICE: Final = Placement("device")
 LEAST_BLOCKS: Final = 2
 """Least blocks on the device together: one is processed while the next is copied."""
 
-
 HELD_BLOCKS: Final = 4
 """Blocks on the device together, if they fit."""
 

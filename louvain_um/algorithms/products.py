@@ -27,7 +27,6 @@ UNIT: Final = 1 << 60
 
 What an arc carries is the product of two doubles, each rounded once, cut to an integer."""
 
-
 CHUNK: Final = 1 << 14
 """Ranks that are divided at a time: they stay in a core's cache."""
 

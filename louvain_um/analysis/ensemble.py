@@ -37,7 +37,6 @@ from louvain_um.results.quality import modularity
 if TYPE_CHECKING:
     import pandas as pd
 
-
 U32 = NDArray[np.uint32]
 
 MIN_SHARE: Final = 0.2

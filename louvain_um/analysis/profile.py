@@ -25,7 +25,6 @@ from louvain_um.results.display import count, require_pandas
 if TYPE_CHECKING:
     import pandas as pd
 
-
 PLATEAU_FIELDS: Final = (
     "low", "high", "octaves", "communities", "resolution", "value", "stability",
 )  # fmt: skip

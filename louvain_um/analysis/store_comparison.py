@@ -38,7 +38,6 @@ MOST: Final = 1_000_000_000
 STREAM_BATCH: Final = 1000
 """Edges of a batch in trials on a stream's last window."""
 
-
 TRIALS: Final = {
     "sorted": "batches that come sorted by row, and the same ones shuffled",
     "skew": "batches of which every edge has an end among a thousandth of the vertices",

@@ -14,7 +14,6 @@ from louvain_um.cli.terminal import safe
 TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
 """Python types that Typer adds to the names of options."""
 
-
 EXPERIMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "detect": ("ballast", "allow_driver_eviction", "exchange")
 }

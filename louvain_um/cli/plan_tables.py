@@ -17,12 +17,10 @@ from louvain_um.results.display import count
 if TYPE_CHECKING:
     from rich.table import Table
 
-
 LEGEND = (
     "seconds if the group were on the host: φ added by access over the bus, τ saved in copies, σ "
     "saved in launches (model of Hope, Nag and Qasem)"
 )
-
 
 RANK_PARTS = ("local", "apply", "exchange", "latency")
 DEVICE_PARTS = ("local", "repeated", "alone")

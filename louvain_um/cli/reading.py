@@ -56,7 +56,6 @@ GraphArgument = Annotated[
     ),
 ]
 
-
 Format = Annotated[
     str | None,
     option(

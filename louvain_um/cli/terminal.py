@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from louvain_um.results.description import Description
     from louvain_um.results.partition import Outcome
 
-
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

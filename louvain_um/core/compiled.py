@@ -145,7 +145,6 @@ compare_and_swap: Any = _compare_and_swap
 prefetch: Any = _prefetch
 give_way: Any = _give_way
 
-
 IMPORT: Final = re.compile(
     rb"^(?:from (louvain_um[\w.]*) import (\([^)]*\)|[^\n]*)|import (louvain_um[\w.]*))",
     re.MULTILINE,

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 Group = Literal["graph", "hash", "community", "scratch"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
-
 Listener = Callable[[str, str, str, int, int], None]
 """Called with "array" or "freed", name, group, address and bytes."""
 

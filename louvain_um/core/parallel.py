@@ -27,7 +27,6 @@ PIECE = 1 << 18
 SPINS = 1000
 """Polls of a counter before yielding the core to another thread: some microseconds."""
 
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

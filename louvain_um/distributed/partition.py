@@ -147,7 +147,6 @@ BINS = 1 << 12
 """Ranges of vertices by which arcs are counted: of 64 ranks each gets 64, so that cuts are
 within 2 % of even, for 32 KiB in one message."""
 
-
 CLAIMED = 256
 """Rows a thread claims at a time."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import LouvainUmError, install_hint
+from louvain_um.errors import LouvainUmError, needed
 from louvain_um.graph.export import all_edges
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import induced_graph, subgraph
@@ -35,7 +35,6 @@ COVERED = {"vertices": 0.05, "communities": 0.1}
 
 SMALLEST = 0.008
 """Smallest radius of a circle, on paper of width 2."""
-
 
 DENSE = 500
 """Vertices up to which networkx takes cheap steps; with more it takes few, by the energy."""
@@ -231,12 +230,7 @@ def _springs(
     start: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
     """Return positions by the algorithm of Fruchterman and Reingold, within −1 … 1."""
-    try:
-        import networkx
-    except ImportError:
-        raise LouvainUmError(
-            f"drawing needs networkx; install it with {install_hint('formats,charts')}"
-        ) from None
+    networkx = needed("networkx", "drawing needs networkx", "formats,charts")
     springs = networkx.Graph()
     springs.add_nodes_from(range(count))
     joined = zip(ends[:, 0].tolist(), ends[:, 1].tolist(), weights.tolist(), strict=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable, hub_names
-from louvain_um.errors import LouvainUmError, OptionError, among, install_hint
+from louvain_um.errors import LouvainUmError, OptionError, among, needed
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName, Options
 from louvain_um.results.display import count, cut, score, shown
@@ -40,6 +40,7 @@ SHOWN_ARCS: Final = 5_000_000
 """Arcs up to which a notebook shows a picture: more take a second to add up."""
 
 INK, FAINT = "#333b46", "#9aa3ad"
+MISSING: Final = "drawing needs Matplotlib"
 
 
 def kind_for(graph: Graph) -> Kind:
@@ -71,28 +72,16 @@ def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> 
 
 def figure(kind: str, width: float = 9.0) -> tuple[Any, Any]:
     """Return a figure that no window shows, and its axes."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise _missing() from None
     height = 0.55 * width if kind in ("sizes", "dendrogram") else 0.8 * width
-    found = Figure(figsize=(width, height), layout="constrained")
+    made = needed("matplotlib.figure", MISSING, "formats,charts").Figure
+    found = made(figsize=(width, height), layout="constrained")
     return found, found.add_subplot()
 
 
 def figure_axes(*, flat: bool = True) -> Any:
     """Return the axes of a new figure that pyplot manages, which notebooks show."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise _missing() from None
+    plt = needed("matplotlib.pyplot", MISSING, "formats,charts")
     return plt.subplots(figsize=(8, 4.5 if flat else 6.4), layout="constrained")[1]
-
-
-def _missing() -> LouvainUmError:
-    return LouvainUmError(
-        f"drawing needs Matplotlib; install it with {install_hint('formats,charts')}"
-    )
 
 
 UNDER_NAMES: Final = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4}
@@ -301,7 +290,6 @@ def _level_names(levels: int, vertices: int, leaves: int) -> list[str]:
 
 __all__ = ["KINDS", "figure", "kind_for", "named", "plot"]
 
-
 PALETTE: Final = (
     "#4477aa", "#ee7733", "#228833", "#cc3377", "#bbaa22", "#66aadd", "#884499", "#aa6644",
     "#44aa99", "#dd6677", "#778833", "#9977cc",
@@ -336,14 +324,18 @@ def small_picture(result: Result, graph: Graph | None) -> str:
         plot(result, graph, kind, axes, 0)
     except LouvainUmError:
         return ""
+    axes.set_title("")
+    return svg_of(drawn, "louvain-um")
+
+
+def svg_of(figure: Any, salt: str, **how: Any) -> str:
+    """Return a figure as SVG: without a date, the same content and salt give the same text."""
     from matplotlib import rc_context
 
-    axes.set_title("")
     text = io.StringIO()
-    with rc_context({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"}):
-        drawn.savefig(text, format="svg", metadata={"Date": None})
-    found = text.getvalue()
-    return found[found.index("<svg") :]
+    with rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
+        figure.savefig(text, format="svg", metadata={"Date": None}, **how)
+    return text.getvalue()[text.getvalue().index("<svg") :]
 
 
 def plot_profile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing import over_time
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
-from louvain_um.drawing.plots import colour
-from louvain_um.errors import LouvainUmError, install_hint
+from louvain_um.drawing.plots import colour, svg_of
+from louvain_um.errors import LouvainUmError, needed
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, listable, score, shown
@@ -29,7 +28,6 @@ from louvain_um.results.quality import quality
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 MOST_ROWS = 200
 """Communities in the table, the largest."""
@@ -44,16 +42,7 @@ def page(
     result: Result, graph: Graph, name: str, seed: int, descriptions: Sequence[str] | None = None
 ) -> str:
     """Return the text of a page that needs no network; `descriptions` are of communities."""
-    try:
-        import jinja2
-    except ImportError:
-        raise LouvainUmError(
-            f"pages need Jinja; install it with {install_hint('report')}"
-        ) from None
-    folder = files("louvain_um.drawing")
-    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
-        folder.joinpath("page.html.j2").read_text("utf-8")
-    )
+    template = template_of("page.html.j2")
     drawings = {"communities": draw_communities(graph, result, seed)}
     if drawable(graph):
         drawings = {"vertices": draw_vertices(graph, result, seed), **drawings}
@@ -64,7 +53,7 @@ def page(
         count(result.n_communities, "community", "communities"),
         f"modularity {score(result.modularity)}",
     ]
-    return template.render(
+    page: str = template.render(
         title=shown(name),
         facts=" · ".join([*facts, *([result.method] if result.method else [])]),
         head=HEAD if descriptions is None else (*HEAD, "distinguished by"),
@@ -75,8 +64,22 @@ def page(
         views=list(views),
         # No HTML parser takes it for the end of a script.
         data=json.dumps(views, separators=(",", ":")).translate({60: r"\u003c", 38: r"\u0026"}),
-        css=folder.joinpath("page.css").read_text("utf-8"),
-        script=folder.joinpath("page.js").read_text("utf-8"),
+        css=text_of("page.css"),
+        script=text_of("page.js"),
+    )
+    return page
+
+
+def text_of(name: str) -> str:
+    """Return the text of a file of this package."""
+    return files("louvain_um.drawing").joinpath(name).read_text("utf-8")
+
+
+def template_of(name: str) -> Any:
+    """Return a template of this package, which escapes what it is given."""
+    jinja = needed("jinja2", "pages need Jinja", "report")
+    return jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined).from_string(
+        text_of(name)
     )
 
 
@@ -134,21 +137,10 @@ def aligned(column: NDArray[Any]) -> list[str]:
 
 def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
     """Return a chart as SVG text with its title."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise LouvainUmError(
-            f"charts of pages need Matplotlib; install it with {install_hint('charts')}"
-        ) from None
-    # Without a salt and a date, the same content gives the same page.
-    with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
-        figure = Figure(figsize=(10, height), layout="constrained")
-        draw(figure.add_subplot())
-        text = io.StringIO()
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()
-    return {"title": title, "about": about, "svg": svg[svg.index("<svg") :]}
+    made = needed("matplotlib.figure", "charts of pages need Matplotlib", "charts").Figure
+    figure = made(figsize=(10, height), layout="constrained")
+    draw(figure.add_subplot())
+    return {"title": title, "about": about, "svg": svg_of(figure, title, transparent=True)}
 
 
 def render(
@@ -159,16 +151,11 @@ def render(
     tables: Sequence[Mapping[str, Any]],
 ) -> str:
     """Return a page."""
-    try:
-        import jinja2
-    except ImportError:
-        raise LouvainUmError(
-            f"pages need Jinja; install it with {install_hint('report')}"
-        ) from None
-    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
-        files("louvain_um.drawing").joinpath("charts.html.j2").read_text("utf-8")
+    return str(
+        template_of("charts.html.j2").render(
+            title=title, kind=kind, facts=facts, charts=charts, tables=tables
+        )
     )
-    return template.render(title=title, kind=kind, facts=facts, charts=charts, tables=tables)
 
 
 REPORT: Final = "report.html"

@@ -27,7 +27,6 @@ Attributes = Mapping[str, NDArray[Any]]
 ID_COLUMNS: Final = ("vertex", "id", "node", "name", "label")
 """Columns that may hold the vertices, whatever the case; otherwise the first column does."""
 
-
 MISSING: Final = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",

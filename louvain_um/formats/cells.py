@@ -30,7 +30,6 @@ PARTS: Final = ("data", "indices", "indptr")
 ATTRIBUTE: Final = "attribute "
 """What the name of an array begins with that holds an attribute; then comes its number."""
 
-
 NO_SPACE: Final = 3
 """Exit code of the other process if it could not write what it read."""
 

@@ -400,13 +400,7 @@ def choose(
     others = [i for i, name in enumerate(names) if i not in used and not is_time(name)]
     relation, marker = (None if place in used else place for place in unread)
     return Roles(
-        ends.source,
-        ends.target,
-        weight,
-        time,
-        relation,
-        marker,
-        ends.guessed and bool(others),
+        ends.source, ends.target, weight, time, relation, marker, ends.guessed and bool(others)
     )
 
 

@@ -99,7 +99,6 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods")
 NO_SEPARATORS = "\n\r\0\"'"
 """Characters that end lines, mark binary files or quote fields; digits are refused too."""
 
-
 OTHERS = {
     rb"version https://git-lfs": (
         "is a pointer of Git LFS, not the file itself; run git lfs pull where it comes from"

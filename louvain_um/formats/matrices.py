@@ -39,7 +39,6 @@ UNION: Final = (
     "neighbour of the other"
 )
 
-
 WIDE = {"i": np.int64, "u": np.uint64, "f": np.float64}
 """The widest type of each kind of number."""
 

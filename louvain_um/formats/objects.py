@@ -28,7 +28,6 @@ KNOWN = (
     "of edge tuples"
 )
 
-
 BUILDING: Final = "louvain_um.gpu.building.objects"
 """What builds graphs of arrays in a device's memory, for objects that are there."""
 

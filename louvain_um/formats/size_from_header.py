@@ -140,7 +140,6 @@ MEASURES: dict[str, Callable[[GraphFile], Size | None]] = {
     "npz": _npz,
 }
 
-
 IDS: Final = 8
 """Bytes of the ids of an edge."""
 

@@ -19,12 +19,7 @@ from louvain_um.gpu.followed_plan import FollowedPlan
 from louvain_um.gpu.level import DeviceRun, GpuLevel
 from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.level_room import LevelRoom
-from louvain_um.gpu.move.extended import (
-    extended_sums,
-    free_masses,
-    free_second_totals,
-    sum_masses,
-)
+from louvain_um.gpu.move.extended import extended_sums, free_masses, free_second_totals, sum_masses
 from louvain_um.gpu.move.move import MoveLaunch, report_sweeps
 from louvain_um.gpu.out_of_core.vertex_blocks import move_blocks, refine_blocks
 from louvain_um.gpu.preparation import Prepared, prepare_rows, prepare_run

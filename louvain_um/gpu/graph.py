@@ -20,7 +20,6 @@ from louvain_um.placement.memory import copies, cuda_calls
 if TYPE_CHECKING:
     import cupy
 
-
 ARRAYS: Final = "offsets", "targets", "weights", "loops"
 """The arrays of a graph, in the order in which a `Graph` takes them."""
 

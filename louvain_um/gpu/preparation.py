@@ -278,8 +278,5 @@ def held_ballast(plan: Plan, options: Options, device: int) -> AbstractContextMa
         return nullcontext()
     managed = sum(arena.capacity for arena in plan.layout if arena.placement.kind in MANAGED)
     return ballast(
-        options.ballast_bytes,
-        managed,
-        device,
-        allow_driver_eviction=options.allow_driver_eviction,
+        options.ballast_bytes, managed, device, allow_driver_eviction=options.allow_driver_eviction
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import GraphError, LouvainUmError, install_hint
+from louvain_um.errors import GraphError, needed
 from louvain_um.graph.integer_weights import weights_to_write
 from louvain_um.graph.kinds import refuse_directed
 from louvain_um.graph.limits import GraphData
@@ -37,7 +36,7 @@ REMEDY: Final = "use the arrays of the graph, or a machine with more memory"
 def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
     """Return a networkx graph; `Graph.to_networkx` documents it."""
     refuse_directed(graph, EXPORT)
-    networkx = _library("networkx")
+    networkx = needed("networkx", "this needs networkx", "formats")
     check_host_memory(
         OBJECT_BYTES * (graph.n_vertices + graph.n_edges), "a graph of networkx", REMEDY
     )
@@ -62,7 +61,7 @@ def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
 def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
     """Return an igraph graph; `Graph.to_igraph` documents it."""
     refuse_directed(graph, EXPORT)
-    igraph = _library("igraph")
+    igraph = needed("igraph", "this needs igraph", "formats")
     check_host_memory(PAIR_BYTES * graph.n_edges, "a graph of igraph", REMEDY)
     u, v, w = all_edges(graph)
     found = igraph.Graph(n=graph.n_vertices, edges=np.stack((u, v), axis=1).tolist())
@@ -116,7 +115,7 @@ def to_pandas(graph: GraphData) -> Any:
         columns = {name: graph.names[ends] for name, ends in columns.items()}
     if w is not None:
         columns["weight"] = w
-    return _library("pandas").DataFrame(columns)
+    return needed("pandas", "this needs pandas", "formats").DataFrame(columns)
 
 
 def vertex_names(graph: GraphData) -> list[Any]:
@@ -151,15 +150,6 @@ def distinct(names: Iterable[Any], taken: Iterable[str] = ()) -> list[str]:
         chosen.append(next(other for other in others if other not in found))
         found.add(chosen[-1])
     return chosen
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise LouvainUmError(
-            f"this needs {name}; install it with {install_hint('formats')}"
-        ) from None
 
 
 BLOCK_ARCS = 1 << 20

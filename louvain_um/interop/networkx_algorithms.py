@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
 
-
 NAME = "louvain_um"
 """Name of the backend."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.errors import LouvainUmError, install_hint
+from louvain_um.errors import needed
 from louvain_um.results.partition import Outcome, Result
 
 SHOWN = 8
@@ -165,10 +165,4 @@ def html_table(head: tuple[str, ...], rows: Rows) -> str:
 
 def require_pandas() -> Any:
     """Import pandas; the error says how to install it."""
-    try:
-        import pandas
-    except ImportError:
-        raise LouvainUmError(
-            f"a frame needs pandas; install it with {install_hint('formats')}"
-        ) from None
-    return pandas
+    return needed("pandas", "a frame needs pandas", "formats")

@@ -20,7 +20,6 @@ from louvain_um.results.quality import quality
 if TYPE_CHECKING:
     import pandas as pd
 
-
 Library = Literal["pandas", "polars", "arrow"]
 
 

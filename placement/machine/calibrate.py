@@ -269,10 +269,7 @@ class _Bench:
         self.copying = 1e12
 
     def launches(self) -> dict[str, float]:
-        return {
-            "launch_seconds": self.probes.launch(),
-            "readback_seconds": self.probes.readback(),
-        }
+        return {"launch_seconds": self.probes.launch(), "readback_seconds": self.probes.readback()}
 
     def on_device(self) -> dict[str, float]:
         with self.arena("device") as at:

@@ -146,7 +146,6 @@ FALLBACK = "use memory='device', or a policy whose groups are 'pinned' where the
 guard: Final = Guard()
 """The guard of this process."""
 
-
 WARNING: Final = "driver eviction can hang the GPU for all its users until the machine is restarted"
 """Shown before it is allowed."""
 

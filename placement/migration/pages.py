@@ -60,13 +60,7 @@ class PhysicalPages:
     """A pool of device pages, and of host pages that a thread adds to."""
 
     def __init__(
-        self,
-        device: int,
-        here: int,
-        first: int,
-        there: int,
-        size: int,
-        peer: int | None = None,
+        self, device: int, here: int, first: int, there: int, size: int, peer: int | None = None
     ) -> None:
         self.device, self.size, self.peer = device, size, peer
         self.count = here // size

@@ -40,11 +40,7 @@ class Room:
     """The pages of one run: which arrays have them, and which give some up."""
 
     def __init__(
-        self,
-        layout: Sequence[ArenaSpec],
-        budget: PageBudget,
-        device: int,
-        peer: int | None = None,
+        self, layout: Sequence[ArenaSpec], budget: PageBudget, device: int, peer: int | None = None
     ) -> None:
         (shared,) = (spec for spec in layout if spec.group is None)
         inputs = [spec for spec in layout if spec.in_pages]

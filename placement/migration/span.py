@@ -108,12 +108,7 @@ class Span:
         return [i for i in self.on("device") if self.head <= i * size and (i + 1) * size <= used]
 
     def put(
-        self,
-        side: PageSide,
-        numbers: Iterable[int],
-        *,
-        keep: bool = False,
-        unmapped: bool = False,
+        self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, unmapped: bool = False
     ) -> None:
         """Move pages to a side; the range keeps its addresses and its values."""
         cuda_calls.synchronize()

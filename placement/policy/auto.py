@@ -364,7 +364,6 @@ def _won(array: ArraySpec, nbytes: int, held: Mapping[Stage, int]) -> int:
 LEAST_PAGES: Final = 8
 """Pages that a device must have for a run in pages: fewer would be too coarse."""
 
-
 MUCH: Final = 3
 """Much leaves if more than 1 / `MUCH` of the device is lacking. If less is, maybe nothing leaves:
 most graphs have smaller levels than estimates expect."""

@@ -17,12 +17,7 @@ from louvain_um.placement.memory.arena import Arena, managed_fits
 from louvain_um.placement.memory.guard import guard, managed_refusal, peer_for
 from louvain_um.placement.memory.host import host_array
 from louvain_um.placement.policy.policy import Placement
-from louvain_um.placement.program.backends import (
-    Backend,
-    HostBackend,
-    Slot,
-    is_part,
-)
+from louvain_um.placement.program.backends import Backend, HostBackend, Slot, is_part
 
 GUARDED: Final = (
     *("__getitem__", "__setitem__", "__array__", "__array_ufunc__", "__array_function__"),

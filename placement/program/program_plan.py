@@ -270,7 +270,6 @@ def plan_program(
     *,
     free: int | None = None,
     managed: bool = True,
-    scale: Mapping[str, float] | None = None,
 ) -> ProgramPlan:
     """Decide where every array of a program will live, and predict what that takes."""
     policy = find_policy(memory)
@@ -278,7 +277,7 @@ def plan_program(
     there = machine.bytes_for_runs if free is None else free
     limit = there if allowed is None else min(allowed, there)
     declared, rounds = program.peak_bytes, 1
-    cost = ProgramCost(program=program, machine=machine, scale=scale or {})
+    cost = ProgramCost(program=program, machine=machine)
     if policy.name == AUTO.name:
         placements = solve(cost, limit, managed=managed)
     else:

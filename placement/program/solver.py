@@ -360,7 +360,6 @@ ON_PEER: Final = (Placement("peer"),)
 HERE: Final = tuple(Placement(k) for k in ("device", "managed", "prefetched", "read_mostly"))
 """Placements that may take device memory for the whole array; the first of equal ones is taken."""
 
-
 Question = tuple[ProgramCost, int, bool, dict[str, Placement]]
 
 DECIDED: Final = deque[tuple[Question, dict[str, Placement]]](maxlen=16)

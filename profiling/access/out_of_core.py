@@ -36,7 +36,6 @@ touches a region, two pages per warp. Measured: 4.0 faults a region in a batch o
 IN_FLIGHT: Final = 1056
 """Such regions touched concurrently: 132 processors with 8 blocks of 256 threads each."""
 
-
 MERGING: Final = rate("merging")
 """Barriers of merging a block's rows with those of earlier blocks, by those of aggregating it."""
 

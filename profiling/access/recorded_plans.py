@@ -32,7 +32,6 @@ from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Step, T
 if TYPE_CHECKING:
     from louvain_um.gpu.memory.shape import Shape
 
-
 MOST_LAUNCHES: Final = 64
 """Launches of a phase; of phases with more runs, each launch stands for several."""
 

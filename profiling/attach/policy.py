@@ -54,11 +54,9 @@ TRACE: Final = 0xFFFFFFFE
 DECIDE: Final = 0xFFFFFFFF
 """Number of the library's question that asks for a decision, instead of a call stack's."""
 
-
 LEAST_GAIN: Final = 1.25
 """How many times faster the host's side has to be where everything fits the device: accesses are
 declared, once for each launch, and may be more, or at random, which costs most over the bus."""
-
 
 TIE: Final = 1.05
 """How much slower the device may be where there is room: kernels that read one array over the bus

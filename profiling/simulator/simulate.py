@@ -57,7 +57,6 @@ from louvain_um.profiling.simulator.trace import (
 MOST_NS = 2.0**62
 """Bound of simulated time, which events keep as int64."""
 
-
 SAMPLE = 1 << 20
 """Random accesses of a run that are simulated one by one, twice; the second time stands for all
 further ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -37,12 +37,10 @@ NOTE: Final = (
     "engine took; several in one 32-byte sector of a row count once"
 )
 
-
 DECLARED_NOTE: Final = (
     "accesses are modelled: those that the GPU's kernels declare for a graph of this size, in the "
     "time that the CPU engine took; a search is taken to visit every arc"
 )
-
 
 ADDRESS: Final = 1 << 44
 """Arrays of the program, which a run on the CPU does not make, begin at multiples of this."""
@@ -55,6 +53,24 @@ class _Count:
     array: str
     bin: int
     rows: NDArray[np.int64]
+
+
+def accesses(
+    times: Sequence[int], addresses: Sequence[int], sizes: Sequence[int], counts: Sequence[int],
+    kernels: Sequence[str],
+) -> EventTable:  # fmt: skip
+    """Return accesses of launches to arrays as events of the engine."""
+    names = tuple(dict.fromkeys(kernels))
+    columns: dict[str, Any] = {
+        "time": np.array(times),
+        "source": np.full(len(times), Source.ENGINE),
+        "kind": np.full(len(times), Kind.ACCESS),
+        "address": np.array(addresses, np.uint64),
+        "bytes": np.array(sizes),
+        "count": np.array(counts),
+        "kernel": np.array([names.index(kernel) for kernel in kernels]),
+    }
+    return EventTable(columns, names)
 
 
 class RecorderSource:
@@ -148,17 +164,7 @@ class RecorderSource:
         if not fresh:
             return None
         times, addresses, sizes, counts, kernels = zip(*fresh, strict=True)
-        names = tuple(dict.fromkeys(kernels))
-        columns: dict[str, Any] = {
-            "time": np.array(times),
-            "source": np.full(len(fresh), Source.ENGINE),
-            "kind": np.full(len(fresh), Kind.ACCESS),
-            "address": np.array(addresses, np.uint64),
-            "bytes": np.array(sizes),
-            "count": np.array(counts),
-            "kernel": np.array([names.index(kernel) for kernel in kernels]),
-        }
-        return EventTable(columns, names)
+        return accesses(times, addresses, sizes, counts, kernels)
 
     def stop(self) -> None:
         """Stop recording."""
@@ -248,21 +254,12 @@ class DeclaredAccesses:
         for at, step in enumerate(self.trace.steps):
             for number in np.unique(step.touches.array).tolist():  # type: ignore[union-attr]
                 array = self.trace.arrays[number]
-                _, counts, size = by_page(step.touches, number, array)  # type: ignore[union-attr]
-                rows.append((self.times[at], ADDRESS * (number + 1), size, int(counts.sum())))
+                _, pages, size = by_page(step.touches, number, array)  # type: ignore[union-attr]
+                rows.append((self.times[at], ADDRESS * (number + 1), size, int(pages.sum())))
         if not rows:
             return None
-        when, where, sizes, how_often = zip(*rows, strict=True)
-        columns: dict[str, Any] = {
-            "time": np.array(when),
-            "source": np.full(len(rows), Source.ENGINE),
-            "kind": np.full(len(rows), Kind.ACCESS),
-            "address": np.array(where, np.uint64),
-            "bytes": np.array(sizes),
-            "count": np.array(how_often),
-            "kernel": np.zeros(len(rows), np.int64),
-        }
-        return EventTable(columns, (self.program,))
+        times, addresses, sizes, counts = zip(*rows, strict=True)
+        return accesses(times, addresses, sizes, counts, [self.program] * len(rows))
 
     def stop(self) -> None:
         """Stop recording."""

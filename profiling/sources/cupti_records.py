@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.profiling.session.events import EventTable, Kind, Source, device_numbers
+from louvain_um.profiling.sources.source import record_dtype
 
 BUFFER_BYTES = 4 << 20
 """One buffer: some 60,000 migrations."""
@@ -69,16 +70,7 @@ _HEADS = {
 }
 """Offsets of the fields read (cupti_activity.h of CUDA 12.6, 12.9 and 13.0)."""
 
-_DTYPES = {
-    kind: np.dtype(
-        {
-            "names": list(fields),
-            "offsets": [offset for offset, _ in fields.values()],
-            "formats": [form for _, form in fields.values()],
-        }
-    )
-    for kind, fields in _HEADS.items()
-}
+_DTYPES = {kind: record_dtype(fields) for kind, fields in _HEADS.items()}
 _COPIES = {1: Kind.COPY_TO_DEVICE, 2: Kind.COPY_TO_HOST}
 _MOVES = (Kind.HTOD, Kind.DTOH, Kind.DTOD)
 _SIZED = (*_MOVES, Kind.THRASHING, Kind.REMOTE_MAP)

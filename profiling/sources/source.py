@@ -8,8 +8,9 @@ tracer agrees to within 2 % on small graphs.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,10 +18,6 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.events import Event
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
-
-if TYPE_CHECKING:
-    pass
-
 
 NO_TRACER = (
     "the tracer counts GPU kernels; omit tracer=True (--tracer): a CPU run records its accesses "
@@ -39,6 +36,15 @@ copies, and managed memory where neither of the first two works, `nvml` energy.
 
 class SourceUnavailableError(LouvainUmError):
     """A source cannot record here; the message gives the reason and the remedy."""
+
+
+def record_dtype(fields: Mapping[str, tuple[int, str]], nbytes: int = 0) -> np.dtype[Any]:
+    """Return the type of a record of C, by offset and format of the fields that are read."""
+    offsets, formats = zip(*fields.values(), strict=True)
+    size = {"itemsize": nbytes} if nbytes else {}
+    record: Any = {"names": [*fields], "offsets": offsets, "formats": formats} | size
+    dtype: np.dtype[Any] = np.dtype(record)
+    return dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import EventTable, Kind, Source, concatenate
-from louvain_um.profiling.sources.source import SourceUnavailableError
+from louvain_um.profiling.sources.source import SourceUnavailableError, record_dtype
 
 DEVICE = "/dev/nvidia-uvm-tools"
 DRIVER = "/dev/nvidia-uvm"
@@ -78,17 +78,7 @@ _FIELDS: dict[int, dict[str, tuple[int, str]]] = {
     MAP_REMOTE: {"address": (8, "u8"), "bytes": (16, "u8"), "time": (24, "u8")},
     EVICTION: {"address": (8, "u8"), "bytes": (24, "u8"), "time": (32, "u8")},
 }
-_DTYPES = {
-    kind: np.dtype(
-        {
-            "names": list(fields),
-            "offsets": [offset for offset, _ in fields.values()],
-            "formats": [form for _, form in fields.values()],
-            "itemsize": ENTRY_BYTES,
-        }
-    )
-    for kind, fields in _FIELDS.items()
-}
+_DTYPES = {kind: record_dtype(fields, ENTRY_BYTES) for kind, fields in _FIELDS.items()}
 _PLAIN = {
     CPU_FAULT: Kind.CPU_FAULT,
     THRASHING: Kind.THRASHING,
@@ -129,24 +119,9 @@ class NoAddressSpaceError(SourceUnavailableError):
 
 
 class EventQueue:
-    """One listener of the driver: a queue of events or, without entries, a page of counters.
+    """One listener of the driver: a queue of events or, without entries, a page of counters."""
 
-    Parameters
-    ----------
-    driver : int
-        A file of the driver open in this process.
-    entries : int
-        Room in the queue, a power of two; 0 for counters.
-    wanted : iterable of int
-        Types of events.
-
-    Raises
-    ------
-    NoAddressSpaceError
-        The file serves no managed memory.
-    SourceUnavailableError
-        The driver's device for tools is not there, or it refuses.
-    """
+    # `driver` is a file of the driver open in this process, `entries` a power of two or 0.
 
     def __init__(self, driver: int, entries: int = 0, wanted: Iterable[int] = WANTED) -> None:
         self.driver = driver

@@ -43,7 +43,6 @@ SUFFIXES: Final = (".parquet", ".csv")
 KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", "evidence", "setup")
 """Columns that identify a point; `setup` is a digest of everything that no other column shows."""
 
-
 SYNC_SECONDS: Final = 1.0
 """Finished points of so many seconds may be lost if the machine, not the process, stops."""
 
@@ -229,7 +228,6 @@ CSV_BYTES: Final = 8
 """Bytes of a value in a CSV file, about."""
 
 RESULTS_FILES: Final = tuple(f"{TABLES[0]}{suffix}" for suffix in SUFFIXES)
-
 
 REMEDY = "name another folder with -o, or pass --force (force=True) to start again"
 

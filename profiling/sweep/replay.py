@@ -106,25 +106,18 @@ def replay(
         "chosen": None,
         "seconds_of_plan": None,
     }
-
-    def tried(policy: Policy) -> Simulation | MemoryBudgetError:
-        key = (policy.name, point.oversubscription, point.gpu)
-        if key not in known:
-            try:
-                known[key] = run(
-                    trace, policy, machine, capacity, driver, peer=point.peer, record=record
-                )
-            except MemoryBudgetError as error:
-                known[key] = _of_machine(
-                    error, machine
-                )  # a new one: the frames of the error hold the simulation
-        return known[key]
-
-    row["reason"] = None
-    simulation = tried(policy)
+    key = (policy.name, point.oversubscription, point.gpu)
+    if key not in known:
+        try:
+            known[key] = run(
+                trace, policy, machine, capacity, driver, peer=point.peer, record=record
+            )
+        except MemoryBudgetError as error:  # whose frames hold the simulation: kept is a new one
+            known[key] = _of_machine(error, machine)
+    simulation = known[key]
     if isinstance(simulation, MemoryBudgetError):
-        row["reason"] = str(simulation)
-        return row | {"feasible": False, **dict.fromkeys(FIGURES)}, None
+        row |= {"reason": str(simulation), "feasible": False}
+        return row | dict.fromkeys(FIGURES), None
     if policy.name == AUTO.name:
         row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
     terms = {f"seconds_{name}": value for name, value in simulation.costs.items()}

@@ -25,9 +25,7 @@ from louvain_um.results.display import count
 if TYPE_CHECKING:
     from louvain_um.profiling.sweep.points import Settings, Subject
 
-
 T = TypeVar("T")
-
 
 Row = Mapping[str, Any]
 
@@ -193,7 +191,6 @@ def _at(rows: Sequence[Row]) -> str:
 
 FAULTS_AT: Final = 30.0
 """Oversubscription, in percent, of the faults by group, as in Figure 4.10."""
-
 
 BEST: Final = "best"
 """Stands in results for the fastest policy of a point, known in hindsight."""

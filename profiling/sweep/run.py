@@ -38,7 +38,6 @@ from louvain_um.profiling.thesis.published import against_thesis
 
 __all__ = ["Settings", "Subject", "render", "sweep"]
 
-
 ProgressCallback = Callable[["Progress"], None]
 
 
@@ -171,10 +170,7 @@ def _replay(
     counter: ProgressCounter,
 ) -> None:
     """Replay a recording at points and keep them."""
-    known: dict[str, FinishedReplays] = {}
-    for gpu in settings.gpus:
-        fresh: FinishedReplays = {}
-        known[gpu] = fresh
+    known: dict[str, FinishedReplays] = {gpu: {} for gpu in settings.gpus}
     # auto last: it is compared with the other policies, whose runs it then reuses.
     keys = sorted(keys, key=lambda key: key["policy"] == AUTO.name)
 

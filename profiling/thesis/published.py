@@ -15,7 +15,7 @@ MACHINES: Final[dict[str, str]] = {
     "p4000": "PASCAL: 2 × Xeon Silver 4114, 32 GB; Quadro P4000, 8 GB",
     "rtx3060ti": "AMPERE: Xeon E5-2609 v4, 64 GB; RTX 3060 Ti, 8 GB",
 }
-"""Table 4.1, by profile."""
+"""Table 4.1, by profile; no figure of the profiles was measured."""
 
 DATASETS: Final[dict[str, tuple[int, int, bool]]] = {
     "audikw_1": (943_695, 76_708_152, True),

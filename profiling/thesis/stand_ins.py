@@ -62,12 +62,6 @@ SCALE: Final = 1 / 8
 LARGE_SCALE: Final = 1 / 4
 """Scale of graphs that do not fit, relative to that of the others."""
 
-RATES: Final = (0.0, 10.0, 30.0, 50.0, 70.0)
-"""Oversubscriptions of the thesis, percent."""
-
-MACHINES: Final = ("p4000", "rtx3060ti")
-"""The thesis's machines, by profile; no figure of the profiles was measured."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIn:

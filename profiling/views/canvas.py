@@ -17,7 +17,6 @@ WIDE: Final = 7.0
 TALL: Final = 4.2
 """Width and height of a chart, in inches."""
 
-
 COLOURS = {
     "graph": "#3b7dd8",
     "hash": "#d98a1f",

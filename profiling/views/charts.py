@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 Lines = dict[str, dict[float, float]]
 """Values by x, of lines by name."""
 
@@ -79,9 +78,7 @@ def gain_chart(sweep: Sweep) -> Figure | None:
     lines: dict[str, Lines] = {}
     rows = published.averaged(sweep)
     for machine in results.machines(rows):
-        found = {policy: by for policy, by in gains(results.runs_on(rows, machine)).items()
-                 if by}  # fmt: skip
-        if found:
+        if found := gains(results.runs_on(rows, machine)):
             lines[results.machine_label(machine)] = found
     if not lines:
         return None

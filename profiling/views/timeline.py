@@ -38,7 +38,6 @@ DIRECTIONS = {
     Kind.FIRST_TOUCH: "first touches",
 }
 
-
 SUFFIXES = (".json", ".json.gz")
 
 

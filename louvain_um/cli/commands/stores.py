@@ -21,7 +21,6 @@ from louvain_um.errors import OptionError
 if TYPE_CHECKING:
     from rich.table import Table
 
-
 DEFAULT = "rows,csr"
 BATCH, STEPS = "10000", 5
 

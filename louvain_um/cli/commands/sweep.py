@@ -245,7 +245,7 @@ def machines_for(
     from louvain_um.profiling.sweep.points import places_of
 
     if study is not None:
-        from louvain_um.profiling.thesis.stand_ins import MACHINES
+        from louvain_um.profiling.thesis.published import MACHINES
 
         studies = ("thesis", *MACHINES)
         if study not in studies:

@@ -38,23 +38,12 @@ RANKS_TOPIC = "louvain-um-ranks"
 
 @dataclass(frozen=True, kw_only=True)
 class RankSession:
-    """What every rank knows of a run on a cluster.
-
-    Parameters
-    ----------
-    name : str
-    addresses : tuple of str
-        Workers by rank.
-    patience : float
-        Seconds that a rank waits for another one.
-    version : str
-        Digest of the client's rules and kernels.
-    """
+    """What every rank knows of a run on a cluster."""
 
     name: str
-    addresses: tuple[str, ...]
-    patience: float
-    version: str
+    addresses: tuple[str, ...]  # of workers, by rank
+    patience: float  # seconds that a rank waits for another one
+    version: str  # digest of the client's rules and kernels
 
     @property
     def topic(self) -> str:

@@ -116,8 +116,7 @@ def detect_with_mpi(
     if values.get("exchange") == "nccl" and ranks.on_one_machine():
         os.environ.update({**NCCL_ON_ONE_MACHINE, **os.environ})
     try:
-        here = isinstance(graph, PartitionedGraph)
-        block = graph.rows(ranks) if here else deal(ranks, graph)
+        block = graph.rows(ranks) if isinstance(graph, PartitionedGraph) else deal(ranks, graph)
         options = replace(options, threads=options.threads or 1)
         watcher = ignore if ranks.rank else observer
         found = detect_on_rank(ranks, block, options, watcher, **values)

@@ -31,7 +31,6 @@ def hash_keys() -> NDArray[np.uint64]:
 
 Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] | None]
 
-
 NUMBER_SPARSE: ContextVar[Callable[..., Numbered | None]] = ContextVar(
     "number_sparse", default=lambda u, v: None
 )

@@ -34,7 +34,6 @@ NPZ_TEXT_LIMIT = 2**30
 
 LONG = "names are too long for .npz; write .parquet or .csv instead"
 
-
 Columns = Mapping[str, NDArray[Any]]
 Writer = Callable[[BinaryIO, Columns, Mapping[str, Any]], None]
 

@@ -145,7 +145,6 @@ QUOTED = "\0"
 MAX_FIELD = 2**31 - 1
 """Longest field of `csv`, in characters: longer than any."""
 
-
 SEPARATOR_LINE = re.compile(r'\A"?sep=.?"?[ \t]*(?=\r?\n)', re.IGNORECASE)
 """What gives spreadsheets the separator; its newline stays, which keeps line numbers."""
 

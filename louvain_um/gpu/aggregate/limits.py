@@ -78,9 +78,7 @@ def limits_within(limits: AggregationLimits, nbytes: int, width: int) -> Aggrega
     """Return limits for a device of so many bytes that does not hold everything."""
     chunk, slots = (nbytes // share // (4 + width) for share in (CHUNK_SHARE, TABLES_SHARE))
     return replace(
-        limits,
-        most_chunk=max(chunk, LOW_SCRATCH.chunk),
-        most_slots=min(limits.most_slots, slots),
+        limits, most_chunk=max(chunk, LOW_SCRATCH.chunk), most_slots=min(limits.most_slots, slots)
     )
 
 

@@ -36,16 +36,10 @@ class UntranslatableError(Exception):
 
 
 class Translation:
-    """The statements of a function in C++.
+    """The statements of a function in C++; `captured` are values that it uses from around it."""
 
-    Parameters
-    ----------
-    code : code of the function
-    captured : values that it uses from around it, by name
-    names : C++ types of parameters and other names; those of arrays end in ``>``
-    answers : whether it returns values
-    sums : whether these are added up; else they say whether something is kept
-    """
+    # `names` are the C++ types of all names; those of arrays end in ``>``. With `sums`, what the
+    # function returns is added up; else it says whether something is kept.
 
     def __init__(
         self, code: CodeType, captured: Mapping[str, Any], names: Mapping[str, str], answers: bool,

@@ -128,11 +128,7 @@ class PlacedWorkspace(Workspace):
 
 @contextmanager
 def placed(
-    program: Program,
-    graph: Any,
-    device: str,
-    memory: str | Policy,
-    options: Options,
+    program: Program, graph: Any, device: str, memory: str | Policy, options: Options
 ) -> Iterator[tuple[KernelRows, Workspace]]:
     """Yield the rows of a graph, and a workspace, where a policy puts them."""
     sources = {

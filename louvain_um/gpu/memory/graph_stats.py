@@ -154,8 +154,7 @@ def sampled_structure(offsets: Any, targets: Any) -> LocalStructure | None:
     from_ = np.repeat(np.arange(SAMPLED // WALKS), WALKS)
     _, met = np.unique(from_ * len(offsets) + at, return_counts=True)
     return LocalStructure(
-        squares=squares,
-        collisions=float((met * (met - 1)).sum() / (SAMPLED * (WALKS - 1))),
+        squares=squares, collisions=float((met * (met - 1)).sum() / (SAMPLED * (WALKS - 1)))
     )
 
 

@@ -90,10 +90,7 @@ class LevelRoom:
             width = 4 if level.vertices <= MOST_VERTICES else 5
         least = self.work_bytes(source, "aggregate")
         needs = Needs(
-            least=least,
-            reads_input=True,
-            in_order=lists_rows(source),
-            row_bytes=width * level.arcs,
+            least=least, reads_input=True, in_order=lists_rows(source), row_bytes=width * level.arcs
         )
         self.mover.begin("aggregate", level.number, needs)
 

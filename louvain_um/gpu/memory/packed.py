@@ -235,14 +235,7 @@ def count_rows(t: int, threads: int, offsets: Any, arcs: Any, rows: Any) -> None
 
 @kernel()
 def place_rows(
-    t: int,
-    threads: int,
-    offsets: Any,
-    arcs: Any,
-    rows: Any,
-    placed: Any,
-    order: Any,
-    begins: Any,
+    t: int, threads: int, offsets: Any, arcs: Any, rows: Any, placed: Any, order: Any, begins: Any
 ) -> None:
     """Sort a thread's share of rows by length, shorter classes first."""
     n = len(offsets) - 1

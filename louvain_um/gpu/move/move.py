@@ -12,13 +12,7 @@ from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.events import Event, Observer, ignore
 from louvain_um.gpu.level import DeviceRun, GpuLevel, or_null
-from louvain_um.gpu.move.arguments import (
-    CONTROL,
-    SWEEPS,
-    move_rule,
-    new_control,
-    queue_entries,
-)
+from louvain_um.gpu.move.arguments import CONTROL, SWEEPS, move_rule, new_control, queue_entries
 from louvain_um.gpu.move.extended import ExtendedMove, types_of
 from louvain_um.gpu.move.hub_tables import HubTables
 from louvain_um.gpu.runtime.launch import Launcher, Struct, carve

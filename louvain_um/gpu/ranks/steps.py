@@ -185,10 +185,7 @@ def move_shared(
 
 
 def refine_shared(
-    shares: Sequence[Share],
-    options: Options,
-    total: int,
-    link: Link | None = None,
+    shares: Sequence[Share], options: Options, total: int, link: Link | None = None
 ) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the levels."""
     workers, shown = list[Worker](), list[dict[str, Any]]()

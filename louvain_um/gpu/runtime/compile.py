@@ -21,7 +21,6 @@ DEFAULT_SHARED: Final = 48 << 10
 MAX_DYNAMIC_SHARED: Final = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
-
 Job = tuple[str, tuple[str, ...], str, Path]
 """Source, C++ names, NVRTC's option for a device, and folder: what `cached_image` takes."""
 

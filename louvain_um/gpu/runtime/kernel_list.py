@@ -236,7 +236,6 @@ long by themselves, the others together.
 ALONE: Final = ("aggregate_small", "sum_arcs")
 """Kernels that take long to compile, of sources that have others."""
 
-
 SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"louvain": ("move", "aggregate"), "leiden": ("move", "refine", "aggregate", "relabel")}
 )

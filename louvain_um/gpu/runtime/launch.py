@@ -21,17 +21,9 @@ from louvain_um.placement.memory.run_memory import RunMemory
 
 
 class Launcher:
-    """A kernel and its grid: as many blocks as the current device holds at once, or fewer.
+    """A kernel and its grid: as many blocks as the current device holds at once, or `most`."""
 
-    Parameters
-    ----------
-    source, name, types : str
-        File without ``.cu``, function, and its template arguments.
-    front : str
-        Text in front of the source, such as a user's functor.
-    most : int, optional
-        Most blocks.
-    """
+    # `source` is a file without ``.cu``, `front` text before it, such as a user's functor.
 
     __slots__ = ("blocks", "kernel")
 
@@ -75,7 +67,6 @@ CODES: Final = {np.dtype(code).str: code for code in "bBhHiIqQfd"}
 
 POINTER: Final = np.uint64
 NUMBERS: Final = (int, float, np.generic)
-
 
 COLUMNS: Final = {
     np.dtype(kind): number

@@ -45,7 +45,6 @@ VOTES = 32
 MOST_LAPSE = 500_000_000  # ns
 MOST_STEP = 50_000_000  # ns
 
-
 EVERYONE = (1 << 20) - 1
 
 

@@ -229,7 +229,6 @@ def _mark(typing_context, address, pages, faulted, bring, low, high):
 choose: Any = _choose
 mark: Any = _mark
 
-
 Eviction = Literal["driver", "lru", "lfu", "second_chance", "tree_pre", "program"]
 COUNTER_THRESHOLD = 256
 """Accesses over the bus of which coherent systems notify the driver."""

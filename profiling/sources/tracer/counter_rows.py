@@ -21,7 +21,6 @@ SPREAD: Final = 1024
 NOWHERE: Final = 63
 """log2 of the bytes of the largest page: all addresses outside arrays share one."""
 
-
 U32 = NDArray[np.uint32]
 
 MOST = np.iinfo(np.uint32).max

@@ -24,7 +24,6 @@ GUESS: Final = 1e9
 SLACK: Final = 1 << 20
 """Nanoseconds before the first launch at which time begins: some timers tick once in so many."""
 
-
 TRIES: Final = 5
 """Readings of the device's timer, of which the quickest is used."""
 

@@ -36,7 +36,6 @@ MODULES: Final = 1 << 16
 
 VERSION: Final = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
 
-
 COMPILE: Final = "_compile_module_with_cache"
 
 ARCHITECTURE: Final = "_get_arch_for_options_for_nvrtc"

@@ -30,7 +30,6 @@ from louvain_um.profiling.sources.tracer.tokenizer import Function, PtxError, fu
 OLDEST: Final = 70
 """Lowest compute capability, in tenths, whose lanes can be matched by value."""
 
-
 Site = tuple[int, str, PtxAccess]
 """An access: where its instruction begins, the instruction's predicate, what it does."""
 

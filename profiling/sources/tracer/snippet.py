@@ -182,13 +182,11 @@ def offset(name: str) -> int:
 FIRST_RANGE: Final = offset("ranges")
 """Where the ranges begin; vectors are loaded from them, which wants a multiple of 16."""
 
-
 HINTS: Final = "$_hints"
 """A byte of shared memory for each place that counts: the range it met last.
 
 Its value is checked before use, so it needs no initialisation and no synchronisation.
 """
-
 
 UNIT: Final = 16
 """Bytes to which shared memory is aligned: dynamic shared memory follows what is declared."""

@@ -20,7 +20,6 @@ BAND = 22
 LETTER = 7.0
 """Approximate width of a character."""
 
-
 MOST = 5
 """Approximate most steps of a scale."""
 

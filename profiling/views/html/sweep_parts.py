@@ -20,7 +20,6 @@ MOST_CHARTS = 40
 WHY = "why"
 """First word of notes that explain the best advice; they stand next to the cost breakdown."""
 
-
 SMALLEST = 1e-300
 """Ratio that a policy's mean counts at least with: a damaged file can hold any seconds."""
 
@@ -88,8 +87,7 @@ def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
     items: list[Table | Figure] = []
     rows = published.averaged(sweep)
     for number, machine in enumerate(results.machines(rows)):
-        found = {policy: by for policy, by in gains(results.runs_on(rows, machine)).items()
-                 if by}  # fmt: skip
+        found = gains(results.runs_on(rows, machine))
         rates = sorted({rate for by in found.values() for rate in by})
         if not rates:
             continue
@@ -121,7 +119,7 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     rows = published.averaged(sweep)
     for number, machine in enumerate(results.machines(rows)):
         gained = gains(results.runs_on(rows, machine))
-        series = {policy: (list(by), list(by.values())) for policy, by in gained.items() if by}
+        series = {policy: (list(by), list(by.values())) for policy, by in gained.items()}
         if series:
             rates = sorted({rate for by in gained.values() for rate in by})
             series["base"] = (rates, [1.0] * len(rates))

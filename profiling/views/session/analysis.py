@@ -25,7 +25,6 @@ SHOWN = {
 }
 """Figures of the summary that are printed."""
 
-
 COUNTED = ("events", "samples", "launches", "instrumented_places")
 """Counts that a source may report."""
 
@@ -127,7 +126,6 @@ CAUSE_LABELS = {
     Cause.ACCESS_COUNTERS: "access counters",
 }
 """Causes of migrations in words."""
-
 
 Matter = Literal["time", "memory", "access", "in_place", "energy", "kernel"]
 """What a number is about."""

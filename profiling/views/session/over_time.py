@@ -19,7 +19,6 @@ from louvain_um.profiling.views.table import Column, Table, format_value
 MOST_ROWS = 400
 """Most rows of a table; the others are summed in one row or left out, with a note."""
 
-
 TRAFFIC_COLUMNS = (
     Column("bytes_to_device", "to the device", "bytes"),
     Column("bytes_to_host", "to the host", "bytes"),
@@ -33,7 +32,6 @@ TRAFFIC_COLUMNS = (
     Column("thrashing", "thrashing"),
 )
 """Columns of memory traffic."""
-
 
 LONG = 48
 """Longest kernel name shown in full."""
@@ -166,7 +164,6 @@ def copies(analysis: SessionAnalysis) -> Table:
 
 
 POINTS = 400
-
 
 BINS = 240
 
