@@ -86,6 +86,18 @@ def array_listener(observer: Observer) -> Callable[[str, str, str, int, int], No
     return listener
 
 
+def both(first: Observer, second: Observer | None) -> Observer:
+    """Return an observer that passes events to two others; the first, if there is no second."""
+    if second is None:
+        return first
+
+    def tell(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return tell
+
+
 def ignore(event: Event) -> None:
     """Observe nothing."""
 

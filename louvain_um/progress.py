@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, TypeVar
 
 from louvain_um.errors import OptionError, check_switch
-from louvain_um.events import Event, Observer, ignore
+from louvain_um.events import Event, Observer, both, ignore
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,14 +112,8 @@ def observed(observer: Observer | None, progress: bool) -> Iterator[Observer]:
         yield observer or ignore
         return
     line = ProgressLine()
-
-    def both(event: Event) -> None:
-        line.observe(event)
-        if observer is not None:
-            observer(event)
-
     try:
-        yield both
+        yield both(line.observe, observer)
     finally:
         line.close()
 

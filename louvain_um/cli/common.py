@@ -283,22 +283,9 @@ def print_json(value: object) -> None:
     """Print one JSON object on stdout; infinities and NaN become null."""
     import json
 
-    typer.echo(json.dumps(to_json_types(value), allow_nan=False))
+    from louvain_um.core.plain_data import as_json
 
-
-def to_json_types(value: object) -> object:
-    """Convert mappings, sequences and NumPy scalars to JSON types."""
-    import math
-
-    if isinstance(value, Mapping):
-        return {str(key): to_json_types(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json_types(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if hasattr(value, "item"):
-        return to_json_types(value.item())
-    return value
+    typer.echo(json.dumps(as_json(value), allow_nan=False))
 
 
 POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"

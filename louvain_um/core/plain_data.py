@@ -14,7 +14,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from tokenize import TokenError
@@ -336,3 +336,20 @@ def is_missing(value: Any) -> bool:
         return True
     except (TypeError, ValueError):  # arrays
         return False
+
+
+def as_json(value: Any) -> Any:
+    """Return a value in JSON's types; non-finite numbers become null."""
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return as_json(asdict(value))
+    return str(value)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from louvain_um.errors import OptionError, among, checks_kinds
-from louvain_um.events import Event, Observer, observing
+from louvain_um.events import Observer, both, observing
 from louvain_um.formats.reading import graph_of
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice, device_of, first_of, pick
@@ -133,7 +133,7 @@ def profile(
         most_events=most_events,
     )
     with recording:
-        recording.metadata.update(job.run(graph, chosen, _both(recording, observer)))
+        recording.metadata.update(job.run(graph, chosen, both(recording, observer)))
         spans = recording.timeline.spans
         compiling = sum(span.seconds for span in spans if span.phase == "compile")
         recording.metadata["seconds"] = max(0.0, recording.metadata["seconds"] - compiling)
@@ -237,18 +237,6 @@ def _loaded(graph: Any, chosen: Choice) -> Any:
     if isinstance(graph, Graph | DeviceGraph):
         return graph
     return graph_of(graph)
-
-
-def _both(recording: Recording, observer: Observer | None) -> Observer:
-    """Return an observer for the recording and, if there is one, the caller."""
-    if observer is None:
-        return recording
-
-    def tell(event: Event) -> None:
-        recording(event)
-        observer(event)
-
-    return tell
 
 
 def _graph(graph: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import check_output, replacing, replacing_folder
-from louvain_um.core.plain_data import read_archive
+from louvain_um.core.plain_data import as_json, read_archive
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import (
@@ -164,24 +164,7 @@ def _header(session: SessionData) -> str:
         "event_phases": session.events.phases,
         "maps": [[page.array, page.page_bytes, page.kind] for page in session.maps],
     }
-    return json.dumps(plain(header), allow_nan=False)
-
-
-def plain(value: Any) -> Any:
-    """Return a value in JSON's types; non-finite numbers become null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain(dataclasses.asdict(value))
-    return str(value)
+    return json.dumps(as_json(header), allow_nan=False)
 
 
 def _maps(session: SessionData) -> Arrays:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -406,20 +406,7 @@ def _step(values: object, touches: Touches, start: int, where: str) -> Step:
 
 def _plain(step: Step) -> dict[str, Any]:
     """Return a step without its touches, as JSON takes it."""
-    if isinstance(step, Prefetch | Discard | Allocate | Free):
-        return {"step": type(step).__name__.lower(), **asdict(step)}
-    if isinstance(step, HostTouches):
-        return {"step": "host", "rows": len(step.touches)}
-    return {
-        "step": "launch",
-        "rows": len(step.touches),
-        "kernel": step.kernel,
-        "phase": step.phase,
-        "level": step.level,
-        "iteration": step.iteration,
-        "compute_seconds": step.compute_seconds,
-        "chain": step.chain,
-        "host_seconds": step.host_seconds,
-        "repeats": step.repeats,
-        "device": step.device,
-    }
+    name = next(name for name, kind in KINDS.items() if kind is type(step))
+    rows = {"rows": len(step.touches)} if isinstance(step, Touching) else {}
+    others = (field.name for field in fields(step) if field.name != "touches")
+    return {"step": name, **rows, **{other: getattr(step, other) for other in others}}

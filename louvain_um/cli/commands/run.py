@@ -11,7 +11,7 @@ import typer
 
 from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import option, to_json_types
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
@@ -34,6 +34,7 @@ class Answer:
 
     def write(self, output: Path, name: str, *, force: bool, safe_csv: bool) -> None:
         """Write the table; `name` is the algorithm."""
+        from louvain_um.core.plain_data import as_json
         from louvain_um.formats.labels.table import write_table
         from louvain_um.formats.labels.text import writable
 
@@ -41,7 +42,7 @@ class Answer:
             key: column if column.dtype.kind == "f" else writable(column, unique=key == "vertex")
             for key, column in self.columns.items()
         }
-        numbers: Any = to_json_types(self.numbers)
+        numbers = as_json(self.numbers)
         # An object holds a key once: a number named as a column is its total.
         named = {f"total_{key}" if key in self.columns else key: numbers[key] for key in numbers}
         about = {"schema": "louvain-um/table", "schema_version": 1, "algorithm": name, **named}
