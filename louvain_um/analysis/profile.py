@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -13,7 +12,13 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 from louvain_um.api import run
-from louvain_um.core.atomic_files import LockedFolder, is_empty, open_resolved, replacing
+from louvain_um.core.atomic_files import (
+    LockedFolder,
+    is_empty,
+    open_resolved,
+    write_csv,
+    write_text,
+)
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer
@@ -396,15 +401,9 @@ class ProfileStore:
             ("plateaus.csv", PLATEAU_FIELDS, profile.plateau_rows()),
             ("points.csv", POINT_FIELDS, profile.point_rows()),
         ):
-            with (
-                replacing(self.folder / name, force=True) as part,
-                part.open("w", newline="", encoding="utf-8") as file,
-            ):
-                writer = csv.DictWriter(file, fields)
-                writer.writeheader()
-                writer.writerows(rows)
-        with replacing(self.folder / "profile.json", force=True) as part:
-            part.write_text(json.dumps(summary(profile), indent=1) + "\n", "utf-8")
+            write_csv(self.folder / name, rows, fields, force=True)
+        text = json.dumps(summary(profile), indent=1) + "\n"
+        write_text(self.folder / "profile.json", text, force=True)
 
 
 def check_folder(folder: Path, *, force: bool) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -19,7 +17,7 @@ import numpy as np
 from louvain_um.algorithms.products import pagerank, spmv
 from louvain_um.algorithms.structure import triangles
 from louvain_um.api import louvain
-from louvain_um.core.atomic_files import LockedFolder, is_empty, replacing
+from louvain_um.core.atomic_files import LockedFolder, is_empty, write_csv, write_text
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn, random_ends
@@ -233,14 +231,8 @@ def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list
 def _write(folder: Path, settings: dict[str, Any], records: list[dict[str, Any]]) -> None:
     """Write the records, whole, as JSON and as a table."""
     text = json.dumps({"schema": SCHEMA, "settings": settings, "results": records}, indent=1)
-    with replacing(folder / RESULTS, force=True) as part:
-        part.write_text(text + "\n", "utf-8")
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    with replacing(folder / "results.csv", force=True) as part:
-        part.write_text(table.getvalue(), "utf-8")
+    write_text(folder / RESULTS, text + "\n", force=True)
+    write_csv(folder / "results.csv", records, force=True, line_end="\n")
 
 
 def _digest(source: Graph | EdgeStream) -> str:

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -215,6 +215,29 @@ def read_text(path: Path, most: int) -> str:
     if len(text) > most:
         raise ValueError(f"longer than {most:,} characters")
     return text
+
+
+def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
+    """Write a text file, whole or not at all."""
+    with replacing(path, force=force) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_csv(
+    path: str | Path, rows: Sequence[Mapping[str, Any]], columns: Iterable[str] = (), *,
+    force: bool = False, line_end: str = "\r\n",
+) -> None:  # fmt: skip
+    """Write rows as CSV, whole or not at all; without `columns`, with those of any row."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    names = columns or dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, list(names), lineterminator=line_end)
+    writer.writeheader()
+    writer.writerows(rows)
+    with replacing(path, force=force) as part:
+        part.write_text(text.getvalue(), encoding="utf-8", newline="")
 
 
 @contextmanager

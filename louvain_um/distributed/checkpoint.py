@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import replacing, write_text
 from louvain_um.core.compiled import kernel
 from louvain_um.core.plain_data import DAMAGED, parse, shown
 from louvain_um.distributed.communicator import Communicator, version_digest
@@ -169,5 +169,4 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a file of JSON in one step."""
-    with replacing(path, force=True) as part:
-        part.write_text(json.dumps(value), encoding="utf-8")
+    write_text(path, json.dumps(value), force=True)

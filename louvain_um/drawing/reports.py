@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import write_text
 from louvain_um.drawing import over_time
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
 from louvain_um.drawing.plots import colour, svg_of
@@ -304,8 +304,7 @@ def write_report(folder: str | Path, title: str, *, force: bool = False) -> Path
         )
     path = folder / REPORT
     text = stream_page(title, history, changes, events)
-    with replacing(path, force=force) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(path, text, force=force)
     return path
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import write_text
 from louvain_um.errors import OptionError
 from louvain_um.placement.hardware import BLOCK, CONTEXT, PAGE, size
 
@@ -328,8 +328,7 @@ class Machine:
         """Write the profile as TOML (a name ending in .toml) or JSON (any other), whole or not."""
         values = self.to_dict()
         text = _toml(values) if Path(path).suffix == ".toml" else json.dumps(values, indent=2)
-        with replacing(path, force=force) as part:
-            part.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+        write_text(path, text.rstrip("\n") + "\n", force=force)
 
 
 def _bounds(name: str) -> tuple[float, float]:

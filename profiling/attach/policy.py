@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import write_text
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Budget
 from louvain_um.placement.hardware import BLOCK
@@ -406,8 +406,7 @@ def write_toml(policy: Policy, path: Path, *, force: bool) -> None:
         lines += ["", f"[{table}]"] if rows else []
         lines += [f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(str(to))}"
                   for name, to in rows]  # fmt: skip
-    with replacing(path, force=force) as part:
-        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(path, "\n".join(lines) + "\n", force=force)
 
 
 ADVICE: Final[Mapping[Kind, tuple[str, ...]]] = {

@@ -14,7 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final
 
-from louvain_um.core.atomic_files import appending, is_empty, lock, open_resolved, replacing
+from louvain_um.core.atomic_files import (
+    appending,
+    is_empty,
+    lock,
+    open_resolved,
+    replacing,
+    write_csv,
+    write_text,
+)
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.replay_tables import (
@@ -103,10 +111,8 @@ class SweepFolder:
     def begin(self, keys: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> None:
         """Save which points are requested, so that a report can list the missing ones."""
         requested = [{name: key[name] for name in KEY} for key in keys]
-        with replacing(self.folder / UNFINISHED, force=True) as part:
-            part.write_text(
-                json.dumps({"notes": list(notes), "points": requested}), encoding="utf-8"
-            )
+        text = json.dumps({"notes": list(notes), "points": requested})
+        write_text(self.folder / UNFINISHED, text, force=True)
 
     def add(self, row: Mapping[str, Any], **tables: Sequence[Mapping[str, Any]]) -> None:
         """Keep a finished point, and rows of other tables that came with it."""
@@ -138,16 +144,9 @@ class SweepFolder:
                     (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
                 continue
             columns = list(dict.fromkeys(column for row in rows for column in row))
-            with (
-                replacing(self.folder / f"{name}.csv", force=True) as part,
-                part.open("w", newline="", encoding="utf-8") as file,
-            ):
-                writer = csv.DictWriter(file, columns)
-                writer.writeheader()
-                writer.writerows(rows)
+            write_csv(self.folder / f"{name}.csv", rows, columns, force=True)
             write_parquet(self.folder / f"{name}.parquet", columns, rows)
-        with replacing(self.folder / "notes.txt", force=True) as part:
-            part.write_text("".join(f"{note}\n" for note in notes), encoding="utf-8")
+        write_text(self.folder / "notes.txt", "".join(f"{note}\n" for note in notes), force=True)
         (self.folder / UNFINISHED).unlink(missing_ok=True)
 
 

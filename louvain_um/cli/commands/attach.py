@@ -14,7 +14,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.core.atomic_files import check_output, write_text
 from louvain_um.errors import LouvainUmError
 from louvain_um.options import Budget
 from louvain_um.placement.policy.find import find_policy
@@ -165,8 +165,7 @@ def write(policy: Policy, session: SessionData, target: Path, *, force: bool) ->
     from louvain_um.profiling.attach.policy import snippet, write_toml
 
     write_toml(policy, target.with_suffix(".toml"), force=force)
-    with replacing(target.with_suffix(".c"), force=force) as part:
-        part.write_text(snippet(policy, session), encoding="utf-8")
+    write_text(target.with_suffix(".c"), snippet(policy, session), force=force)
 
 
 def end_as(code: int) -> None:

@@ -12,7 +12,7 @@ from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
-from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.core.atomic_files import check_output, replacing, write_text
 from louvain_um.errors import OptionError, require_packages
 from louvain_um.options import Options
 
@@ -166,8 +166,7 @@ def write_page(
 
     labels = None if described is None else described.labels
     text = page(result, result.require_graph(), name, seed, labels)
-    with replacing(output, force=force) as part:
-        part.write_text(text, "utf-8")
+    write_text(output, text, force=force)
     return count(result.n_communities, "community", "communities")
 
 

@@ -24,7 +24,7 @@ from louvain_um.cli.common import (
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
-from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.core.atomic_files import check_output, write_csv, write_text
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
 from louvain_um.options import Options
@@ -297,21 +297,12 @@ def write_results(output: Path, rows: list[dict[str, Any]], trace: Trace, *, for
     if output.suffix == ".npz":
         trace.save(output, force=force)
         return
-    import csv
+    if output.suffix == ".csv":
+        write_csv(output, rows, force=force)
+        return
     import json
 
-    with (
-        replacing(output, force=force) as part,
-        part.open("w", newline="", encoding="utf-8") as file,
-    ):
-        if output.suffix == ".json":
-            json.dump({"schema": 1, "results": rows}, file, indent=1)
-            file.write("\n")
-            return
-        columns = list(dict.fromkeys(name for row in rows for name in row))
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
+    write_text(output, json.dumps({"schema": 1, "results": rows}, indent=1) + "\n", force=force)
 
 
 def check_session(

@@ -15,7 +15,7 @@ from louvain_um.cli.common import option, refuse_given, tables_within
 from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
 from louvain_um.cli.terminal import console
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import replacing, write_text
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -208,5 +208,4 @@ def write_page(records: list[dict[str, Any]], folder: Path) -> None:
     """Write the page of a comparison."""
     from louvain_um.drawing.reports import REPORT, store_page
 
-    with replacing(folder / REPORT, force=True) as part:
-        part.write_text(store_page(records), encoding="utf-8")
+    write_text(folder / REPORT, store_page(records), force=True)

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.core.atomic_files import check_output, write_text
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, lines
@@ -29,8 +29,7 @@ def write(
     """Write a report on one session, several compared, a sweep, or all of them."""
     check_output(path, force=force)  # before rendering
     text = render(sessions, sweep=sweep)
-    with replacing(path, force=force) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(path, text, force=force)
 
 
 def render(sessions: Sequence[SessionData], *, sweep: Sweep | None = None) -> str:
