@@ -180,7 +180,7 @@ class GraphFile:
             inner._peeked, self._peeked = self._peeked, b""
             self.stream = cast(BinaryIO, _CarriageReturns(inner))
 
-    def read_line(self, errors: str = "replace") -> str:
+    def read_line(self) -> str:
         """Return the next line with its newline; an empty string at the end."""
         size = 256
         while b"\n" not in (head := self.peek(size)) and len(head) == size:
@@ -188,7 +188,7 @@ class GraphFile:
             if size > 1 << 20:
                 raise self.error("first line is longer than 1 MiB; check the format (format=…)", 1)
         text = self.read(head.index(b"\n") + 1 if b"\n" in head else len(head))
-        return text.decode("utf-8", errors)
+        return text.decode("utf-8", "replace")
 
     def read_header(self, line: int, expected: str) -> tuple[list[str], int]:
         """Return words and number of the next line that is neither a comment nor empty."""

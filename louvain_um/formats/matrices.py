@@ -204,7 +204,7 @@ def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | N
     if weighted:
         half = np.empty(upper + loops, data.dtype)
         ends = np.empty(n + 1, np.int64)
-        parallel.run(_count_upper, threads, indptr, indices, ends)
+        parallel.run(_count_kept, threads, indptr, indices, ends, True)
         np.cumsum(ends, out=ends)
         parallel.run(_take_upper, threads, indptr, indices, data, ends, half)
         _, scale, notes = quantise(half, options.allow_rounding)
@@ -219,7 +219,7 @@ def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | N
         if weighted and loops == n > 1 and data.dtype.kind == "f" and most == 1:
             notes += (DIAGONAL,) if (matrix.diagonal() == 1).all() else ()
         kept = np.empty(n + 1, np.int64)
-        parallel.run(_count_others, threads, offsets, targets, kept)
+        parallel.run(_count_kept, threads, offsets, targets, kept, False)
         np.cumsum(kept, out=kept)
         given = np.empty(0, np.int64) if integers is None else integers
         others = np.empty(int(kept[-1]), np.uint32)
@@ -494,14 +494,15 @@ def _look(t, threads, turn, offsets, indices, values, key, looked):
 
 
 @kernel()
-def _count_upper(t, threads, offsets, indices, counts):
-    """Write the entries of each row on the diagonal and above at ``counts[v + 1]``."""
+def _count_kept(t, threads, offsets, indices, counts, upper):
+    """Write how many entries of each row are no loops, or not below it, at ``counts[v + 1]``."""
     n = len(offsets) - 1
     counts[0] = 0
     for v in range(n * t // threads, n * (t + 1) // threads):
         count = np.int64(0)
         for j in range(offsets[v], offsets[v + 1]):
-            count += np.int64(indices[j]) >= v
+            w = np.int64(indices[j])
+            count += w >= v if upper else w != v
         counts[v + 1] = count
 
 
@@ -515,18 +516,6 @@ def _take_upper(t, threads, offsets, indices, values, ends, out):
             if np.int64(indices[j]) >= v:
                 out[place] = values[j]
                 place += 1
-
-
-@kernel()
-def _count_others(t, threads, offsets, targets, counts):
-    """Write the entries of each row that are no loops at ``counts[v + 1]``."""
-    n = len(offsets) - 1
-    counts[0] = 0
-    for v in range(n * t // threads, n * (t + 1) // threads):
-        count = np.int64(0)
-        for j in range(offsets[v], offsets[v + 1]):
-            count += np.int64(targets[j]) != v
-        counts[v + 1] = count
 
 
 @kernel()

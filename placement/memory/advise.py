@@ -119,21 +119,14 @@ def withdraw(arena: str, address: int, part: Extent, device: int) -> None:
         )
 
 
-def bring(arena: str, address: int, part: Extent, location: int, stream: int = 0) -> None:
+def bring(arena: str, address: int, part: Extent, location: int) -> None:
     """Prefetch an extent, and have the driver confirm where to."""
-    _checked_call(
-        arena,
-        f"prefetch to {place(location)}",
-        cuda_calls.prefetch,
-        address,
-        part,
-        location,
-        stream,
-    )
+    where = place(location)
+    _checked_call(arena, f"prefetch to {where}", cuda_calls.prefetch, address, part, location)
     found = cuda_calls.range_attribute(address + part.offset, part.nbytes, "LastPrefetchLocation")
     if found != location:
         raise PlacementError(
-            f"arena {arena!r}: prefetched to {place(location)}, but the driver reports "
+            f"arena {arena!r}: prefetched to {where}, but the driver reports "
             f"{place(found)}; use another memory policy, or memory='device'"
         )
 

@@ -99,18 +99,15 @@ def back(
                 f"arena {name!r} is placed on another GPU; name it, as in peer_memory='cuda:1'"
             )
         return Neighbour(name, nbytes, peer)
-    if kind == "split" and peer is not None:
-        here = nbytes if fraction >= 1 else cut(spec.capacity, fraction)
-        guard.check_plain(name, here, device)
-        return VmmRange(name, [(device, here), (peer, nbytes - here)], [device])
     managed = managed or not spec.lenient
     if kind == "pinned" or (kind == "host_mapped" and not managed):
         return page_locked(name, nbytes, device)
     cannot = not managed or managed_refusal(device) or not guard.allows(nbytes, device)
-    if kind == "split" and cannot:
+    if kind == "split" and (cannot or peer is not None):
         here = nbytes if fraction >= 1 else cut(spec.capacity, fraction)
         guard.check_plain(name, here, device)
-        return VmmRange(name, [(device, here), (cuda_calls.HOST, nbytes - here)], [device])
+        other = cuda_calls.HOST if peer is None else peer
+        return VmmRange(name, [(device, here), (other, nbytes - here)], [device])
     return Managed(name, nbytes, device)
 
 

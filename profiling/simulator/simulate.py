@@ -312,16 +312,13 @@ class Replay:
         ]
         for part in given:
             self.turn_to(max((part.advice >> c.TARGET) - 1, 0))
-            if part.advice & c.DEVICE:
+            if part.advice & (c.DEVICE | c.PEER):
                 size = (part.end - part.first) * c.PAGE_BYTES
                 self.loaded += size
                 spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
-                self.state.totals[part.array, c.T_IN_USER] += size
-                emit(self.state, int(Kind.HTOD), part.first, size, 1, int(Cause.USER))
-            elif part.advice & c.PEER:
-                size = (part.end - part.first) * c.PAGE_BYTES
-                self.loaded += size
-                spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
+                if part.advice & c.DEVICE:
+                    self.state.totals[part.array, c.T_IN_USER] += size
+                    emit(self.state, int(Kind.HTOD), part.first, size, 1, int(Cause.USER))
             elif part.prefetched:
                 self._to_gpu(part.first, part.end)
         self._drain()
