@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
 from louvain_um.formats.file_types import suffix_of
-from louvain_um.formats.graph_file import GZIP_MAGIC
+from louvain_um.formats.graph_file import GZIP_MAGIC, unpacked
 from louvain_um.graph.export import distinct
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, require_pandas
@@ -182,8 +182,6 @@ def table_of(nodes: Any) -> Any:
     """Read the table at a path as a pandas frame, ids as they are written; return others as is."""
     if not isinstance(nodes, str | os.PathLike):
         return nodes
-    from louvain_um.formats.labels.reader import unpacked
-
     pandas, path = require_pandas(), Path(nodes)
     try:
         suffix = suffix_of(str(path))

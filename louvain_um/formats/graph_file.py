@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import re
@@ -337,6 +338,18 @@ class GraphFile:
 def is_far_more(unpacked: int, packed: int) -> bool:
     """Return whether a file has far fewer bytes than it unpacks to."""
     return unpacked > max(FREE_BYTES, MOST_UNPACKED * packed)
+
+
+def unpacked(raw: bytes, path: str | Path) -> bytes:
+    """Return a gzip stream's content, of a size that an honest stream can have."""
+    most = max(FREE_BYTES, MOST_UNPACKED * len(raw))
+    with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise GraphFormatError(
+            f"{FAR_MORE}; unpack it first if it comes from a trusted source", path
+        )
+    return content
 
 
 def too_many(n: int, edges: int) -> str:

@@ -16,7 +16,6 @@ from louvain_um.distributed.files.part_folder import EdgePiece, read_piece
 from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.formats import graph_file, read_graph
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
-from louvain_um.formats.labels import reader
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
@@ -158,8 +157,7 @@ TABLES = {
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_tables_that_unpack_to_far_more(tmp_path, monkeypatch, kind):
-    for module in (graph_file, reader):
-        monkeypatch.setattr(module, "FREE_BYTES", 1 << 18)
+    monkeypatch.setattr(graph_file, "FREE_BYTES", 1 << 18)
     (tmp_path / "g.txt").write_text("7 8\n")
     (tmp_path / "n.csv.gz").write_bytes(gzip.compress(b"id,x\n7,8\n" + b"\n" * (1 << 20)))
     names = ("vertex", "community", "time", "address", "write", "start", "source", "target")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 import sys
@@ -21,7 +20,7 @@ from louvain_um.errors import (
     install_hint,
 )
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
-from louvain_um.formats.graph_file import FAR_MORE, FREE_BYTES, MOST_UNPACKED, open_graph_file
+from louvain_um.formats.graph_file import open_graph_file, unpacked
 from louvain_um.formats.ids import numbers_or_texts
 from louvain_um.formats.labels import text
 from louvain_um.formats.labels.text import integers_or_texts
@@ -226,18 +225,6 @@ def _read_graph(path: str) -> Labels:
             path,
         )
     return Labels(text.typed(names), text.typed(found))
-
-
-def unpacked(raw: bytes, path: str | Path) -> bytes:
-    """Return a gzip stream's content, of a size that an honest stream can have."""
-    most = max(FREE_BYTES, MOST_UNPACKED * len(raw))
-    with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise GraphFormatError(
-            f"{FAR_MORE}; unpack it first if it comes from a trusted source", path
-        )
-    return content
 
 
 def _text(path: str | Path) -> str:
