@@ -5,16 +5,19 @@ Of the next level each rank sends its sums to the rows' owners, which add them u
 
 from __future__ import annotations
 
+import hashlib
 import pickle
+import platform
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.parallel import take
 from louvain_um.cpu.aggregate import NewRows
 from louvain_um.cpu.level import EMPTY, I64, U32, NeighbourTable, add, bits_for, of_thread
@@ -126,14 +129,35 @@ def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
     return RowBlock(first=first, n_vertices=vertices, **local)
 
 
+VERTEX_BYTES: Final = 64
+"""Of every vertex on every rank, at least: its state, and messages of it."""
+
+ARC_BYTES: Final = 12
+"""Of every arc of a rank's rows, at least: its sum for the next level, and the message of it."""
+
+
+def host_key() -> int:
+    """Return a number of this host, which ranks on it share."""
+    digest = hashlib.sha256(platform.node().encode()).digest()
+    return int.from_bytes(digest[:8], "little", signed=True)
+
+
 def join_blocks(ranks: Communicator, block: RowBlock) -> RankGraph:
     """Return the graph whose rows the ranks hold in blocks; every rank calls this with its own."""
+    needed = VERTEX_BYTES * block.n_vertices + ARC_BYTES * len(block.targets)
     numbers = np.array(
-        [block.first, block.last, block.n_vertices, block.weights is not None], np.int64
+        [block.first, block.last, block.n_vertices, block.weights is not None, host_key(), needed],
+        np.int64,
     )
     every = np.stack(ranks.allgatherv(numbers))
     cuts = np.append(every[:, 0], block.n_vertices)
-    if (every[:, 2:] != every[0, 2:]).any() or (every[:, 1] != cuts[1:]).any() or cuts[0]:
+    here = every[:, 4] == every[ranks.rank, 4]
+    check_host_memory(
+        int(every[here, 5].sum()),
+        f"a run of {np.count_nonzero(here):,} ranks on this host",
+        "use fewer here, or a host with more memory",
+    )
+    if (every[:, 2:4] != every[0, 2:4]).any() or (every[:, 1] != cuts[1:]).any() or cuts[0]:
         raise GraphError("the ranks' rows are not parts of one graph; divide it anew")
     local = weighted_degrees(block.offsets, block.weights, block.loops)
     degrees = np.concatenate(ranks.allgatherv(local))

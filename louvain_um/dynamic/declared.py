@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any, Final, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.dynamic.stores import DEVICE_STORES, device_store, options_of, store_class
@@ -265,11 +266,14 @@ def refuse_many_vertices(count: int) -> None:
     )
 
 
-def refuse_many_arcs(vertices: int, arcs: int, *, weighted: bool) -> None:
-    """Raise if the host has no memory for the rows of a graph, wherever its store puts them."""
+def refuse_many_arcs(store: str, offsets: NDArray[np.int64], item: int) -> None:
+    """Raise if the host has no memory for a graph in a store, of `item` bytes an arc."""
+    counts = np.bincount(np.diff(offsets))
+    rows = RowLengths(lengths=np.flatnonzero(counts), counts=counts[counts > 0])
+    held, found = store_class(store).func.sizes(rows, item, **options_of(store))
     check_host_memory(
-        vertices * (VERTEX_BYTES + ROW_BYTES) + arcs * (12 if weighted else 4),
-        f"a changing graph of {vertices:,} vertices and {arcs:,} arcs",
+        VERTEX_BYTES * rows.vertices + held + found,
+        f"a changing graph of {rows.vertices:,} vertices and {rows.arcs:,} arcs",
         "use a machine with more memory",
     )
 

@@ -202,7 +202,7 @@ class DynamicGraph:
         self._budget = GraphBudget(budget.nbytes)
         self._weighted = weights is not None
         if not placed:
-            refuse_many_arcs(graph.n_vertices, graph.n_arcs, weighted=self._weighted)
+            refuse_many_arcs(store, graph.offsets, 4 if weights is None else 4 + weights.itemsize)
         offsets, loops = graph.offsets, graph.loops
         rows = Compressed(offsets=offsets, targets=held.targets, weights=weights)
         factor = int(self.scale / graph.scale)

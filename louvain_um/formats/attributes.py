@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
 from louvain_um.formats.file_types import suffix_of
 from louvain_um.formats.graph_file import GZIP_MAGIC, unpacked
@@ -26,6 +27,9 @@ Attributes = Mapping[str, NDArray[Any]]
 
 ID_COLUMNS: Final = ("vertex", "id", "node", "name", "label")
 """Columns that may hold the vertices, whatever the case; otherwise the first column does."""
+
+ID_BYTES: Final = 200
+"""Of each vertex, at least: its id as text, in the table and in a dict."""
 
 MISSING: Final = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
@@ -119,6 +123,11 @@ def attributes_of(
     nodes: Any, names: NDArray[Any] | None, n_vertices: int
 ) -> tuple[Attributes, list[str]]:
     """Return the attributes of vertices from a table, matched by id, and notes on the others."""
+    check_host_memory(
+        ID_BYTES * n_vertices,
+        f"a table of {n_vertices:,} vertices",
+        "use a machine with more memory",
+    )
     frame, where = _indexed(nodes)
     ids = frame.index.astype(str)
     if ids.has_duplicates:

@@ -35,6 +35,7 @@ def parsed(file: GraphFile) -> Network:
     """Return the network of a GML file."""
     try:
         text = file.read().decode("utf-8-sig")
+        file.check_entries(text.count("["))
     except UnicodeDecodeError as error:
         raise file.error(
             f"is not UTF-8 text ({error.reason}); convert it (iconv -t utf-8)"

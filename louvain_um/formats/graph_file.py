@@ -76,6 +76,9 @@ MOST_VERTICES = 100
 FAR_MORE = f"unpacks to more than {MOST_UNPACKED} times its size"
 """What is wrong about a file that `is_far_more` says so of."""
 
+ENTRY_BYTES = 180
+"""Of each attribute of XML, entry of an object of JSON or list of GML, at least."""
+
 TRUST = "; if it comes from a trusted source, pass trusted=True (--trusted)"
 
 ON_RANKS = "pass cluster='local:2' to detect (in Python to louvain, with read_partitioned)"
@@ -318,6 +321,12 @@ class GraphFile:
             16 * (n + edges),
             f"a graph of {n:,} vertices and {edges:,} edges",
             "check the number of vertices, or use a machine with more memory",
+        )
+
+    def check_entries(self, count: int) -> None:
+        """Raise an error for a text of more entries, each an object, than memory can hold."""
+        check_host_memory(
+            ENTRY_BYTES * count, f"a text of {count:,} entries", "write .csv, .parquet or .npz"
         )
 
     def check_rows(self, rows: int, packed: int) -> None:

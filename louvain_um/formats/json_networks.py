@@ -35,7 +35,9 @@ def parsed_json(file: GraphFile) -> Network:
 
 def _parsed(file: GraphFile) -> Any:
     try:
-        return json.loads(file.read())
+        text = file.read()
+        file.check_entries(text.count(b'":'))
+        return json.loads(text)
     except GraphFormatError:
         raise  # of what it is unpacked from
     except RecursionError:

@@ -16,11 +16,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.plain_data import number_array
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
+
+TUPLE_BYTES: Final = 60
+"""Of each edge of a list, at least: its ends as columns of objects, then of numbers."""
 
 KNOWN = (
     "a Graph, a networkx, igraph or NetworKit graph, a SciPy or CuPy sparse matrix, a square "
@@ -153,6 +157,9 @@ def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
         raise GraphError(
             f"edge {odd or 0} is {edges[odd or 0]!r}; all must be (u, v), or all (u, v, weight)"
         )
+    check_host_memory(
+        TUPLE_BYTES * len(edges), f"a list of {len(edges):,} edges", "pass arrays of both ends"
+    )
     parts = list(zip(*edges, strict=True)) or [(), ()]
     return _from_arrays([number_array(part) for part in parts], options)
 

@@ -41,8 +41,11 @@ from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import weights_to_write
 from louvain_um.graph.kinds import refuse_directed
 
-OBJECT_BYTES: Final = 600
+OBJECT_BYTES: Final = 900
 """What a vertex or an edge takes at least while it is written by networkx."""
+
+BLOCK_BYTES: Final = 40
+"""Of each arc of a block that is written, at least: its numbers, and their text."""
 
 NOT_IN_NAMES: Final = {
     "edges": re.compile(r"\A\Z|[\0-\x08\n\r\x0e-\x1f\x7f]"),
@@ -78,6 +81,11 @@ def write(
     elif held:
         notes = (f"attributes of vertices are left out; {', '.join(ATTRIBUTED)} keep them",)
     writer = writer_for(path, kind, force, attributes)
+    if name != "npz":
+        needed = BLOCK_BYTES * min(graph.n_arcs, BLOCK_ARCS)
+        check_host_memory(
+            needed, f"writing {path}", "write .npz, or use a machine with more memory"
+        )
     graph = _with_names_of(graph, name, path)
     with (
         atomic_files.replacing(path, force=force) as part,

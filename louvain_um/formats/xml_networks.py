@@ -36,7 +36,9 @@ def _root(file: GraphFile, title: str) -> Any:
     """Return the root element of a file, the tags of all elements without their namespaces."""
     parser = ElementTree.XMLParser()
     try:
-        root = ElementTree.parse(io.BytesIO(file.read()), parser).getroot()
+        text = file.read()
+        file.check_entries(text.count(b'="') + text.count(b"='"))
+        root = ElementTree.parse(io.BytesIO(text), parser).getroot()
     except GraphFormatError:
         raise  # of what it is unpacked from
     except ElementTree.ParseError as error:

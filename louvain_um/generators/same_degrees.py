@@ -12,11 +12,15 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.numbering import community_weights
 from louvain_um.generators.base import WEIGHT_STREAM, stream_key
 from louvain_um.graph.graph import Graph
 
 END_STREAM: Final = 48
+
+END_BYTES: Final = 48
+"""Of each end of an edge, at least: its vertex, its place in a random order, and the graph."""
 
 N = TypeVar("N", bound=np.generic)
 
@@ -34,6 +38,11 @@ class RandomGraphs:
         """Return the random graphs of a graph's degrees; a loop is an edge with two ends."""
         n, vertices = graph.n_vertices, np.arange(graph.n_vertices, dtype=np.uint32)
         degrees, loops = np.diff(graph.offsets), graph.loops != 0
+        check_host_memory(
+            END_BYTES * graph.n_arcs,
+            f"a random graph of {graph.n_arcs:,} arcs",
+            "use a machine with more memory",
+        )
         weights = None
         if graph.weights is not None:
             once = np.repeat(vertices, degrees) < graph.targets

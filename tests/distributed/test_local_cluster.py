@@ -110,6 +110,8 @@ def test_the_key_is_neither_shown_nor_on_disk(client):
         assert top.stat().st_mode & 0o077 == 0
         assert top.stat().st_uid == os.getuid()
         assert not [path for path in top.rglob("*") if path.is_file() and path.stat().st_size > 100]
+        # Where workers hand the key to OpenSSL; a kill of the run removes it.
+        assert {*client.run(tempfile.gettempdir).values()} == {str(top)}
 
 
 def test_the_key_goes_through_a_file_only_while_signals_wait(monkeypatch):

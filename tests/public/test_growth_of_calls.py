@@ -105,6 +105,10 @@ class Case:
         return lu.Graph.from_edges(*self.ends, self.weights, n_vertices=self.n)
 
     @functools.cached_property
+    def pairs(self):
+        return list(zip(*self.ends, strict=True))
+
+    @functools.cached_property
     def found(self):
         return lu.louvain(self.graph, device="cpu")
 
@@ -234,7 +238,7 @@ GRAPHS = {
     "from_edges": lambda c: lu.Graph.from_edges(*c.ends, n_vertices=c.n),
     "named": lambda c: lu.Graph.from_edges(*c.ends, n_vertices=c.n, names=[*map(str, range(c.n))]),
     "as_graph": lambda c: lu.as_graph(np.column_stack(c.ends)),
-    "pairs": lambda c: lu.as_graph(list(zip(*c.ends, strict=True))),
+    "pairs": lambda c: lu.as_graph(c.pairs),
     "frame": lambda c: lu.as_graph(c.graph.to_pandas()),
     "scipy": lambda c: lu.as_graph(c.graph.to_scipy()),
     "igraph": lambda c: lu.as_graph(c.graph.to_igraph()),

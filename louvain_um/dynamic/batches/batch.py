@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.plain_data import exact_numbers, number_array
 from louvain_um.cpu.dynamic.net import edge_keys
 from louvain_um.errors import GraphError, among, shown, warn
@@ -16,6 +17,9 @@ from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 HALF = MAX_TOTAL_WEIGHT // 2
 """An edge's weight counts twice in 2m."""
+
+EDGE_BYTES: Final = 120
+"""Of each edge of a batch, at least, while the changes of its arcs are found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,8 @@ def _read(
     columns = columns_of(what, edges, limits, weights=weights)
     if columns is None:
         return np.zeros(0, np.uint64), none
+    count = len(columns[0])
+    check_host_memory(EDGE_BYTES * count, f"a batch of {count:,} edges", "apply fewer at once")
     u, v = (known_ids(columns[k], f"{what}: {name}", limits) for k, name in ((0, "u"), (1, "v")))
     keys = np.empty(len(u), np.uint64)
     edge_keys(u, v, keys, limits.directed)
