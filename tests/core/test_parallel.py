@@ -1,5 +1,6 @@
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -102,6 +103,25 @@ def test_an_interrupt_leaves_threads_that_work(call):
         [sys.executable, "-c", INTERRUPTED, call], capture_output=True, text=True, timeout=60
     )
     assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_an_interrupt_of_a_wait_leaves_no_lock_taken():
+    def interrupt(frame, event, arg):
+        code = frame.f_code
+        if (code.co_name, code.co_filename) == ("__exit__", threading.__file__):
+            signal.raise_signal(signal.SIGINT)
+
+    before = sys.gettrace()
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(int)
+        task = parallel.Task(future)
+        sys.settrace(interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                task.result()
+        finally:
+            sys.settrace(before)
+        assert pool.submit(future._condition.acquire, False).result(60)
 
 
 def test_a_thread_that_cannot_start_is_lack_of_memory(monkeypatch):

@@ -38,8 +38,9 @@ LEAST_BYTES = 24 << 20
 
 LONGEST_SECONDS = 120
 
-SEVERAL = ("saved tracker",)
-"""Cases of several calls, each of which may fit."""
+UNFORESEEN = ("saved tracker", "best", "ensemble", "write_parts")
+"""Cases of several calls or runs, whose levels may all be small, or of Arrow's threads: in a group
+they can be killed."""
 
 
 @contextmanager
@@ -112,16 +113,15 @@ def test_a_call_that_needs_thrice_what_there_is_is_refused(title, monkeypatch, t
     small, large = (Case(each, random(each), tmp_path) for each in (200, n))
     in_group, in_space = {}, {}
     for name, call in CALLS[title].items():
-        if name in SEVERAL:
-            continue
         for case in (small, large):
             call(case)  # makes what it reads
         least = taken(partial(call, small))
         needed = taken(partial(call, large)) - least
         if needed >= LEAST_BYTES:
             count = max(least, needed // 3)
-            with limited(count) as group:
-                in_group[name] = outcome(partial(call, large), partial(join, group))
+            if name not in UNFORESEEN:
+                with limited(count) as group:
+                    in_group[name] = outcome(partial(call, large), partial(join, group))
             in_space[name] = outcome(partial(call, large), partial(confine, count))
     assert in_group == dict.fromkeys(in_group, 7)
     assert {*in_space.values()} <= {0, 7}, in_space  # 0 where free parts of the heap are enough
