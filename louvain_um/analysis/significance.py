@@ -82,7 +82,7 @@ def _random_graphs(graph: Graph, options: Options) -> Iterator[tuple[Any, Option
 
     with device_errors(chosen), chosen.current():
         budget, held = options.budget, held_bytes(graph)
-        free = int(SHARE * cuda_calls.free_memory()[0])
+        free = int(SHARE * cuda_calls.reclaimed_memory()[0])
         room = min(free, budget.nbytes or free) - held
         needed = _detection_bytes(graph.n_vertices, ends_of(graph), options.method)
         if budget.fraction is not None or needed > room:

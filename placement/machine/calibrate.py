@@ -191,7 +191,7 @@ def calibrate(
     At most 1 GiB is allocated at any time on either side, managed memory included.
     """
     with cuda_calls.current(device):
-        free, total = cuda_calls.free_memory()
+        free, total = cuda_calls.reclaimed_memory()
         size = min(MOST, free // 8 // BLOCK * BLOCK)
         if size < LEAST:
             raise MemoryBudgetError(

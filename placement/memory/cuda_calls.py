@@ -6,6 +6,7 @@ the host as a place on CUDA 13. Locations are device numbers, and `HOST`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -216,6 +217,13 @@ def free_memory() -> tuple[int, int]:
     """Return free and total bytes of the current device."""
     free, total = _cupy("memGetInfo")
     return int(free), int(total)
+
+
+def reclaimed_memory() -> tuple[int, int]:
+    """Give what CuPy caches back to the driver; return what is then free, and total bytes."""
+    if (cupy := sys.modules.get("cupy")) is not None:
+        cupy.get_default_memory_pool().free_all_blocks()
+    return free_memory()
 
 
 def attribute(number: int, device: int) -> int:

@@ -72,7 +72,7 @@ class Guard:
     def room(self, device: int) -> int:
         """Return the free bytes of the current device that no managed memory may need."""
         with self.lock:
-            free, _ = cuda_calls.free_memory()
+            free, _ = cuda_calls.reclaimed_memory()
             mine = [item for item in self.ranges.values() if item.device == device]
             return free - MARGIN - sum(item.nbytes - item.resident for item in mine)
 

@@ -283,7 +283,7 @@ def room_for_pages() -> int | None:
 def free_of(device: int) -> int:
     """Return the free bytes of a device."""
     with cuda_calls.current(device):
-        return cuda_calls.free_memory()[0]
+        return cuda_calls.reclaimed_memory()[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,4 +155,6 @@ def _pose_as_cupy(patch):
         runtime=runtime, Device=lambda: SimpleNamespace(id=0), using_allocator=using_allocator
     )
     cupy.subtract = lambda *_, **__: None
+    pool = SimpleNamespace(free_all_blocks=lambda: None)
+    cupy.get_default_memory_pool = lambda: pool
     patch.setitem(sys.modules, "cupy", cupy)

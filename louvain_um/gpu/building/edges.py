@@ -129,7 +129,7 @@ def _site(options: Options, stack: ExitStack) -> Site | None:
     from louvain_um.placement.memory import copies, cuda_calls
 
     stack.enter_context(chosen.current())
-    free = int(SHARE * cuda_calls.free_memory()[0])
+    free = int(SHARE * cuda_calls.reclaimed_memory()[0])
 
     def room(edges: int, weighted: bool) -> int:
         return min(free, limit_of(options, edges, 0, weighted=weighted) or free)
@@ -151,7 +151,7 @@ def _on_device(options: Options, step: Callable[[Any, int], T]) -> T | None:
     with chosen.current():
         there = CudaDevice()
         try:
-            return step(there, int(SHARE * cuda_calls.free_memory()[0]))
+            return step(there, int(SHARE * cuda_calls.reclaimed_memory()[0]))
         except (OutOfMemoryError, LongRowError):
             return None
         finally:

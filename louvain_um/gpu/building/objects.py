@@ -86,7 +86,7 @@ def _of_columns(
     """Return the graph of columns; out of memory raises."""
     if len({column.device.id for column in columns}) > 1:
         return None
-    free = int(SHARE * cuda_calls.free_memory()[0])
+    free = int(SHARE * cuda_calls.reclaimed_memory()[0])
     room = free if limit is None else min(free, limit)
     return graph_of_columns(device, copies, columns, room, numbered=numbered)
 

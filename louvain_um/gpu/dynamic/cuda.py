@@ -122,8 +122,8 @@ class CudaDevice:
                 raise MemoryBudgetError(free + wanted, free, (), remedy) from error
 
     def free_bytes(self) -> int:
-        """Return how much of the device's memory is free."""
-        return int(self.xp.cuda.Device().mem_info[0])
+        """Return how much of the device's memory is free, without what CuPy caches."""
+        return cuda_calls.reclaimed_memory()[0]
 
 
 SLACK: Final = 1 / 16

@@ -99,7 +99,7 @@ def plan_shape(
     graph: Any, options: Options, machine: Machine, shape: Shape, degrees: DegreeStats, skew: float
 ) -> Plan:
     """Return the plan of a run on a graph of this shape."""
-    free, total = cuda_calls.free_memory()
+    free, total = cuda_calls.reclaimed_memory()
     if options.allow_driver_eviction:
         free = total  # what the driver evicts need not have been free
     on_device = isinstance(graph, DeviceGraph)

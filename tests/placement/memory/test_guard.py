@@ -1,12 +1,23 @@
 import re
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from fake_cuda import GIB
 
 import louvain_um
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.gpu.building import edges
+from louvain_um.gpu.building.device_rows import SHARE
+from louvain_um.gpu.dynamic import cuda as dynamic_cuda
+from louvain_um.gpu.memory.graph_stats import DegreeStats
+from louvain_um.gpu.memory.run_plan import plan_shape
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.options import Options
 from louvain_um.placement.layout import ArenaSpec
+from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.policy.policy import Placement
@@ -50,6 +61,42 @@ def test_a_full_device_is_reported_in_one_line(cuda):
     with pytest.raises(MemoryBudgetError, match="largest: device") as caught:
         arena("device", 9 * GIB)
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def crowded(cuda, monkeypatch):
+    """A device of which CuPy caches all but 100 MiB."""
+    cached, cuda.free_bytes = cuda.free_bytes - (100 << 20), 100 << 20
+
+    def give_back():
+        nonlocal cached
+        cuda.free_bytes, cached = cuda.free_bytes + cached, 0
+
+    pool = SimpleNamespace(free_all_blocks=give_back)
+    cupy, memory = ModuleType("cupy"), ModuleType("cupy.cuda.memory")
+    cupy.get_default_memory_pool, cupy.runtime = lambda: pool, cuda.runtime
+    memory.OutOfMemoryError = MemoryError
+    for name, module in {"cupy": cupy, "cupy.cuda": cupy, memory.__name__: memory}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return cuda
+
+
+def test_what_cupy_caches_is_room_for_managed_memory(crowded):
+    arena("managed", 5 * GIB)
+
+
+def test_what_cupy_caches_is_room_for_building_a_graph(crowded, monkeypatch):
+    there = SimpleNamespace(free_cached=lambda: None)
+    monkeypatch.setattr(dynamic_cuda, "CudaDevice", lambda: there)
+    monkeypatch.setattr(edges, "_chosen", lambda options: Choice("cuda", 0, ""))
+    found = edges._on_device(Options(), lambda device, free: free)
+    assert found == int(SHARE * 8 * GIB)
+
+
+def test_what_cupy_caches_is_room_for_a_plan(crowded):
+    shape = Shape(vertices=10**6, arcs=10**8)
+    plan = plan_shape(None, Options(), H200, shape, DegreeStats(100, 10**10), 1.0)
+    assert {placement.kind for placement in plan.placements.values()} == {"device"}
 
 
 def test_nothing_else_allocates_managed_memory():
