@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 from uuid import uuid4
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,6 +81,7 @@ def changing(
         with self.lock:
             if self._in_use:
                 raise GraphError("the graph is in use by the run that called this; change it later")
+            self._leave_to_pickles()
             return method(self, *args, **kwargs)
 
     return call
@@ -90,6 +92,13 @@ def rows_there(graph: Graph) -> Any:
     from louvain_um.gpu.graph import there_of
 
     return there_of(graph) or graph
+
+
+class Pickled:
+    """Lives, as a value among a graph's attributes, as long as what pickles these."""
+
+    def __reduce__(self) -> tuple[type[bool], tuple[()]]:
+        return bool, ()
 
 
 class DynamicGraph:
@@ -180,7 +189,7 @@ class DynamicGraph:
         threads: int | None = None,
     ) -> None:
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
-        self.lock, self._in_use = threading.RLock(), False
+        self._renew_unsaved()
         chosen = store_class(store, device)
         share = share_of(memory)  # refuses anything but a policy, on the CPU, too
         budget = Budget.parse(device_budget)
@@ -712,8 +721,19 @@ class DynamicGraph:
 
     @one_at_a_time
     def __getstate__(self) -> dict[str, Any]:
-        # A copy: other threads may change the graph while it is pickled.
-        return self._copied({})
+        # Another thread may change the graph while it is pickled: it copies everything first.
+        state = self._saved() | {"_in_use": (pickled := Pickled())}
+        self._pickles.add(pickled)
+        return state
+
+    def _leave_to_pickles(self) -> None:
+        """Continue with copies of all attributes if others are being pickled."""
+        if len(self._pickles):
+            self.__dict__.update(self._copied({}))
+            self._pickles.clear()
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
 
     @one_at_a_time
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -722,12 +742,22 @@ class DynamicGraph:
         return copied
 
     def _copied(self, memo: dict[int, Any]) -> dict[str, Any]:
-        """Return a copy of all attributes but the lock."""
-        state = {name: value for name, value in self.__dict__.items() if name != "lock"}
-        return copy.deepcopy(state, memo)
+        """Return a copy of all attributes that are saved."""
+        return copy.deepcopy(self._saved(), memo)
+
+    def _saved(self) -> dict[str, Any]:
+        """Return the attributes that copies and pickles of the graph have, too."""
+        unsaved = ("lock", "_in_use", "_pickles")
+        return {name: value for name, value in self.__dict__.items() if name not in unsaved}
+
+    def _renew_unsaved(self) -> None:
+        """Set the other attributes as those of a graph that nothing uses."""
+        self.lock, self._in_use = threading.RLock(), False
+        self._pickles = WeakSet[Pickled]()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, lock=threading.RLock(), _in_use=False)
+        self.__dict__.update(state)
+        self._renew_unsaved()
 
     def __repr__(self) -> str:
         kind = "weighted" if self.weighted else "unweighted"

@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 import time
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -393,6 +394,40 @@ def test_a_copy_is_whole_although_another_thread_changes_the_graph(copied):
     before, other = g.digest(), copied(g)
     other.check()
     assert (other.digest(), other.epoch) == (before, 0)
+
+
+class Nowhere:
+    """A file that keeps nothing."""
+
+    def write(self, data):
+        pass
+
+
+@pytest.mark.parametrize("store", ["rows", "pages", "csr"])
+def test_a_graph_is_pickled_without_a_copy_of_it(store):
+    u, v = np.random.default_rng(0).integers(0, 40_000, (2, 400_000))
+    g = DynamicGraph(Graph.from_edges(u, v), store=store)
+    tracemalloc.start()
+    try:
+        pickle.dump(g, Nowhere(), protocol=5)
+        assert tracemalloc.get_traced_memory()[1] < g.memory.held_bytes  # of one array
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_shallow_copy_is_a_graph_of_its_own():
+    g = DynamicGraph(BASE)
+    before, other = g.digest(), copy.copy(g)
+    other.apply(delete=(np.arange(200), np.arange(1, 201)))
+    assert g.digest() == before != other.digest()
+
+
+def test_a_graph_is_not_copied_when_it_changes_after_it_was_pickled():
+    g = DynamicGraph(BASE)
+    contents = g._contents
+    pickle.dumps(g)
+    g.add_vertices(1)
+    assert g._contents is contents
 
 
 @pytest.mark.parametrize("store", ["rows", "bump", "ouro-s-p"])
