@@ -277,6 +277,11 @@ class Options:
         if not isinstance(self.device, str):
             raise OptionError("device", self.device, "must be a string such as 'cpu'")
 
+    def settings(self) -> dict[str, Any]:
+        """Return all on which labels depend, but `initial` and `fixed`, to be saved with them."""
+        given = ("method", *OF_DETECTION)
+        return {name: getattr(self, name) for name in given if name not in ("initial", "fixed")}
+
     @property
     def ballast_bytes(self) -> int:
         """Bytes of the ballast."""
@@ -356,6 +361,17 @@ class OptionValues(RunValues, total=False):
 
 SHOWN: Final = [each.name for each in fields(Options) if each.name in OptionValues.__annotations__]
 OF_DETECTION: Final = [name for name in SHOWN if name not in RunValues.__annotations__]
+
+
+def unusual(settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings of a result that differ from the defaults, to show with it."""
+    usual = Options().settings()
+    return [
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in settings.items()
+        if name != "method" and value not in (None, usual.get(name))
+    ]
+
 
 ELSEWHERE: Final = {
     "gamma": "resolution",

@@ -410,6 +410,7 @@ def ensemble(
         return [run(agreed, replace(again, seed=seed), observer).labels for seed in seeds]
 
     agreed = find_consensus(graph, partitions, detect)
+    asked = {**result.provenance["options"], **chosen.settings()}
     value = modularity(graph, agreed.labels, chosen.resolution, objective=chosen.objective)
     consensus = Communities(
         graph=graph,
@@ -419,7 +420,7 @@ def ensemble(
         objective=chosen.objective,
         resolution=chosen.resolution,
         method=f"consensus of {count(runs, f'{method} run', f'{method} runs')}",
-        provenance={"seed": chosen.seed, "runs": runs},
+        provenance={"seed": chosen.seed, "runs": runs, "options": asked},
     )
     found = Ensemble(
         graph=graph,

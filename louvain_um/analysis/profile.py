@@ -421,12 +421,13 @@ def check_folder(folder: Path, *, force: bool) -> None:
 
 def summary(profile: ResolutionProfile) -> dict[str, Any]:
     """Return a profile as ``--json`` prints it; `run` of a plateau says how to find it again."""
-    graph = profile.graph
+    graph, settings = profile.graph, profile.options.settings()
     return {
         "schema": 1,
         "graph": {"vertices": graph.n_vertices, "edges": graph.n_edges, "arcs": graph.n_arcs},
         "method": profile.options.method,
         "objective": profile.options.objective,
+        "options": {name: value for name, value in settings.items() if name != "resolution"},
         "low": profile.low,
         "high": profile.high,
         "plateaus": [

@@ -158,6 +158,7 @@ def summary(
             for group in ("graph", "hash", "community", "scratch")
         },
         "seed": seed,
+        "options": result.provenance.get("options"),
         "notes": [with_flags(note) for note in notes],
         **({} if isinstance(result, Communities) else {"files": result.files}),
     }

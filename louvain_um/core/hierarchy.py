@@ -6,6 +6,7 @@ which level to keep and when to stop, so that engines cannot disagree.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -290,8 +291,22 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
         method=options.method,
         timings=run.watch.seconds,
         memory=dict(engine.peak_bytes),
-        provenance={**engine.provenance, "seed": options.seed, "objective": options.objective},
+        provenance={
+            **engine.provenance,
+            "seed": options.seed,
+            "objective": options.objective,
+            "options": options.settings() | given_digests(engine.problem),
+        },
     )
+
+
+def given_digests(problem: Problem) -> dict[str, str | None]:
+    """Return hashes of initial communities and fixed vertices, to be saved with labels."""
+    given = {"initial": problem.start, "fixed": problem.fixed}
+    return {
+        name: None if array is None else hashlib.sha256(array.tobytes()).hexdigest()[:32]
+        for name, array in given.items()
+    }
 
 
 def modularity_of(graph: Any, labels: NDArray[np.uint32]) -> float:
@@ -321,7 +336,7 @@ def seeds_of(runs: int, first: int, name: str = "runs") -> range:
 def search(run: Run, options: Options) -> Communities:
     """Return the best result of the seeds of a run, the first of equal ones; see `Options`."""
     if options.best_of == 1 and options.effort != "best":
-        return run(options)
+        return run(options)  # which records them
     seconds, memory = dict[str, float](), dict[str, int]()
 
     def counted(options: Options) -> Communities:
@@ -338,7 +353,9 @@ def search(run: Run, options: Options) -> Communities:
         best = max((combine(counted, one) for one in each), key=value_of)
     else:
         best = max(map(counted, each), key=value_of)
-    return replace(best, timings=dict(seconds), memory=dict(memory))
+    asked = {**best.provenance.get("options", {}), **options.settings()}
+    provenance = {**best.provenance, "options": asked}
+    return replace(best, timings=dict(seconds), memory=dict(memory), provenance=provenance)
 
 
 def combine(run: Run, options: Options) -> Communities:
@@ -346,13 +363,14 @@ def combine(run: Run, options: Options) -> Communities:
     # Communities that both have in common stay together at first; where they differ,
     # sub-communities are free to move as wholes (Ovelgönne and Geyer-Schulz 2012: core groups).
     plain, quick, full = parts(options)
-    best = run(plain)
+    best = first = run(plain)
     for number in range(1, COMBINED + 1):
         seed = rules.seed_of_part(options.seed, number)
         start = agreement(best.labels, run(replace(quick, seed=seed)).labels)
         best = max(best, run(replace(plain, initial=start, seed=seed)), key=value_of)
     best = max(best, run(replace(full, initial=best.labels)), key=value_of)
-    return replace(best, provenance={**best.provenance, "seed": options.seed})
+    given = {"seed": options.seed, "options": first.provenance.get("options", {})}
+    return replace(best, provenance={**best.provenance, **given})
 
 
 def parts(options: Options) -> tuple[Options, Options, Options]:

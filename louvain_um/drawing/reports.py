@@ -21,6 +21,7 @@ from louvain_um.drawing.plots import colour, svg_of
 from louvain_um.errors import LouvainUmError, needed
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.graph.graph import Graph
+from louvain_um.options import unusual
 from louvain_um.results.display import count, listable, score, shown
 from louvain_um.results.frame import hub_members
 from louvain_um.results.partition import Result
@@ -53,9 +54,10 @@ def page(
         count(result.n_communities, "community", "communities"),
         f"modularity {score(result.modularity)}",
     ]
+    asked = unusual(result.provenance.get("options", {}))
     page: str = template.render(
         title=shown(name),
-        facts=" · ".join([*facts, *([result.method] if result.method else [])]),
+        facts=" · ".join([*facts, *([result.method] if result.method else []), *asked]),
         head=HEAD if descriptions is None else (*HEAD, "distinguished by"),
         texts=1 if descriptions is None else 2,
         rows=_rows(result, graph, descriptions),

@@ -175,6 +175,8 @@ class DynamicGraph:
     origin: str
     """Distinguishes the graph, and copies of it, from others."""
 
+    _in_use: bool
+
     def __init__(
         self,
         graph_or_n: Any = 0,

@@ -89,6 +89,7 @@ def add_communities(data: Any, key: str, found: Result, options: Options) -> Non
 
     groups = [str(number) for number in range(found.n_communities)]
     data.obs[key] = pandas.Categorical.from_codes(found.labels.astype(np.int64), groups)
+    given = options.settings()
     cycles = 1 + max((level.cycle for level in found.levels), default=0)
     data.uns[key] = {
         "params": {
@@ -97,6 +98,8 @@ def add_communities(data: Any, key: str, found: Result, options: Options) -> Non
             "n_iterations": options.n_iterations or cycles,
             "method": found.method,
             "objective": found.objective,
+            **{name: given[name] for name in ("effort", "best_of", "threshold")},
+            **{name: given[name] for name in ("max_level", "max_size") if given[name] is not None},
         },
         "modularity": found.modularity,
     }

@@ -35,7 +35,8 @@ class Detection:
 
     def facts(self) -> dict[str, Any]:
         """Return what is known before the run."""
-        return {"method": self.options.method, "seed": self.options.seed}
+        settings = self.options.settings()
+        return {"method": self.options.method, "seed": self.options.seed, "options": settings}
 
     def recorder(self, graph: Any) -> EventSource:
         """Return what records a run on the CPU."""

@@ -46,7 +46,8 @@ MOST_WORD = 200
 SUMMED = ("bytes", "count", "rows", "duration")
 """Columns of events that views add up."""
 
-MAPPINGS = ("sources", "about_sources", "graph", "timings", "peak_bytes", "terms", "launches")
+MAPPINGS = ("sources", "about_sources", "graph", "timings", "peak_bytes", "terms", "launches",
+            "options")  # fmt: skip
 
 TEXT = (str, NoneType)
 COUNT = (int, NoneType)

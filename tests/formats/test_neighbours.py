@@ -124,7 +124,8 @@ def test_communities_of_cells_are_written_as_scanpy_does(tmp_path):
     assert column.astype(int).tolist() == again.labels.tolist()
     assert found.uns["groups"]["params"] == {
         "resolution": 1.5, "random_state": 7, "n_iterations": 1 + again.levels[-1].cycle,
-        "method": "leiden", "objective": "modularity",
+        "method": "leiden", "objective": "modularity", "effort": "default", "best_of": 1,
+        "threshold": 1e-7,
     }  # fmt: skip
     assert found.uns["groups"]["modularity"] == again.modularity
     lu.louvain(found, key_added="louvain", device="cpu")

@@ -100,6 +100,7 @@ def summary(found: Ensemble) -> dict[str, Any]:
     return {
         "schema": 1,
         "graph": terminal.graph_numbers(found.graph),
+        "options": found.consensus.provenance["options"],
         "runs": [
             {"seed": seed, "communities": int(labels.max(initial=0)) + 1, "value": value}
             for seed, labels, value in zip(

@@ -137,7 +137,16 @@ def summary(session: Session, output: Path) -> dict[str, object]:
         "session": str(output),
         **{
             key: about.get(key)
-            for key in ("graph", "method", "program", "device", "policy", "budget_bytes", "seed")
+            for key in (
+                "graph",
+                "method",
+                "program",
+                "options",
+                "device",
+                "policy",
+                "budget_bytes",
+                "seed",
+            )
         },
         "modularity": about.get("modularity"),
         "communities": about.get("communities"),

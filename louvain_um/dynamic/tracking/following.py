@@ -58,6 +58,11 @@ class FollowOptions:
         cycles, seeds = self.n_iterations, self.best_of
         return replace(run, effort=self.effort, n_iterations=cycles, best_of=seeds)
 
+    def settings(self) -> dict[str, Any]:
+        """Return all on which labels depend but the graph's batches, to be saved with them."""
+        following = ("mode", "renew", "audit", "connected")
+        return self.of_runs(self.run).settings() | {x: getattr(self, x) for x in following}
+
     @property
     def splits_runs(self) -> bool:
         """Whether communities of runs from single vertices are split."""

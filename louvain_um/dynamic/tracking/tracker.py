@@ -338,6 +338,11 @@ class Tracker:
             timings=timings,
             # Vertices may have been added before it was saved.
             vertex_names=None if names is None else names[: len(batch.names)],
-            provenance={"device": device, "seed": run.seed, "mode": self.options.mode},
+            provenance={
+                "device": device,
+                "seed": run.seed,
+                "mode": self.options.mode,
+                "options": self.options.settings(),
+            },
             epoch=self.epoch,
         )

@@ -178,6 +178,8 @@ def _json_items(column: NDArray[Any]) -> bytes:
 
 def _write_npz(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
     arrays: dict[str, Any] = {name: _plain_text(column) for name, column in columns.items()}
+    if "options" in about:  # of labels
+        arrays.setdefault("settings", np.array(json.dumps(about)))
     np.savez(file, **arrays)
 
 
@@ -206,6 +208,7 @@ def _write_parquet(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -
     from pyarrow import parquet
 
     table = pa.table([_arrow(column) for column in columns.values()], names=list(columns))
+    table = table.replace_schema_metadata({"louvain-um": json.dumps(about)} if about else None)
     # Ids ascend and communities are small: differences take a third of the bytes, in half the time.
     integers = [name for name, column in columns.items() if column.dtype.kind in "iu"]
     encodings = dict.fromkeys(integers, "DELTA_BINARY_PACKED")

@@ -180,6 +180,7 @@ def _about(result: Communities | Labels) -> dict[str, Any]:
         "modularity": result.modularity,
         "resolution": result.resolution,
         "communities": result.n_communities,
+        "options": result.provenance.get("options"),
     }
 
 

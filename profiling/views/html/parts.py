@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from louvain_um.options import unusual
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.session.analysis import evidence, overall
@@ -79,7 +80,8 @@ def heading(session: SessionData) -> tuple[str, str]:
     if after > 1 or before > 1:
         times = count(after, "launch", "launches")
         facts.append(f"{times} per pass over the arcs ({before:,} if all were copied in parts)")
-    facts += [f"{key} {about[key]}" for key in ("seed", "host") if about.get(key)]
+    facts += unusual(about.get("options") or {"seed": about.get("seed")})
+    facts += [f"host {about['host']}"] if about.get("host") else []
     if about.get("created"):
         facts.append(f"recorded {str(about['created'])[:16].replace('T', ' ')}")
     return title, "; ".join(facts)

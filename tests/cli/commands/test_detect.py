@@ -27,6 +27,14 @@ PINNED = {
     "budget_bytes": type(None),
     "peak_bytes": {"graph": int, "hash": int, "community": int, "scratch": int},
     "seed": int,
+    "options": {
+        **dict.fromkeys(("method", "effort", "objective"), str),
+        "resolution": float,
+        **dict.fromkeys(("max_level", "n_iterations", "max_size", "initial", "fixed"), type(None)),
+        "threshold": float,
+        "best_of": int,
+        "seed": int,
+    },
     "notes": list,
 }
 
