@@ -179,9 +179,11 @@ class Reading:
     loops: Loops = LoopKind.keep
 
     @property
-    def chooses_columns(self) -> bool:
-        """Whether an option chooses columns or says what they hold."""
-        return bool(self.bipartite) or any((self.source, self.target, self.weight, self.time))
+    def changes_size(self) -> bool:
+        """Whether an option changes what a header says of a graph's size, or does not suit it."""
+        kept = replace(self, format=None, weighted=None, symmetrize=False, trusted=False,
+                       allow_rounding=False)  # fmt: skip
+        return kept != DEFAULT_READING
 
     def refuse_without_graph(self, *, whole: bool = False) -> None:
         """Raise an `OptionError` if options say how to read a graph of which there is a size."""
@@ -282,6 +284,12 @@ def refuse_same(source: str, target: Path) -> None:
     """Raise if the output is the input, also with ``--force``."""
     if target.exists() and Path(source).exists() and target.samefile(source):
         raise LouvainUmError(f"{target}: is also the input; choose another name")
+
+
+def refuse_two_inputs(*names: object) -> None:
+    """Raise if more than one input is standard input."""
+    if sum(str(name) == "-" for name in names) > 1:
+        raise OptionError(remedy="only one input can be standard input; name a file for the other")
 
 
 def print_notes(loaded: Mapping[str, Graph], *, quiet: bool) -> None:

@@ -95,7 +95,7 @@ OPPOSITES = {
 """Options that set an argument to False."""
 
 NAME = "|".join(OPTIONS)
-ARGUMENT = re.compile(rf"\b({NAME})=(True|False|'[^']*'|…|\.\.\.)( \(--[\w-]+\))?")
+ARGUMENT = re.compile(rf"\b({NAME})=(True|False|'[^']*'|…|\.\.\.)( \(--[\w-]+( \w+)?\))?")
 TWICE = re.compile(rf"(--[\w-]+) \(({NAME})=True\)")
 
 

@@ -39,16 +39,30 @@ BUILDS_THERE: ContextVar[bool] = ContextVar("builds_there", default=True)
 """Whether such graphs are built where their arrays are."""
 
 
+def _graph_in(obj: Any) -> Graph | None:
+    """Return an object of this package as a graph, None for others."""
+    if isinstance(obj, Graph | type):
+        return obj if isinstance(obj, Graph) else None
+    # A changing graph, as it is now, and a graph on a device.
+    make = getattr(obj, "host_snapshot", None) or getattr(obj, "as_graph", None)
+    found: Graph | None = None if make is None else make()
+    return found
+
+
 def adapt(obj: Any, options: ReadOptions) -> Graph:
     """Return `obj` as a graph; `as_graph` documents the accepted types."""
-    if isinstance(obj, Graph):
-        return obj
-    if hasattr(obj, "host_snapshot"):  # a changing graph, as it is now
-        now: Graph = obj.host_snapshot()
-        return now
-    if hasattr(obj, "as_graph"):  # a graph on a device
-        there: Graph = obj.as_graph()
-        return there
+    if (found := _graph_in(obj)) is not None:
+        permitted = ReadOptions(
+            directed=options.directed, signed=options.signed,
+            symmetrize=options.symmetrize and found.kind != "directed",
+            allow_rounding=options.allow_rounding,
+        )  # fmt: skip
+        if options != permitted:
+            raise GraphError(
+                f"a {type(obj).__name__} is taken as it is; pass options of reading to what it is "
+                "made of"
+            )
+        return found
     if BUILDS_THERE.get() and options == ReadOptions() and (built := _built_there(obj)):
         return built
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
@@ -317,7 +331,7 @@ def example(source: str, options: ReadOptions) -> Graph:
     if options.directed:
         raise GraphError(UNDIRECTED)
     fits = ("weight",) if options.weight == "weight" else ()
-    if problem := options.unsuited("an example", but=fits):
+    if problem := options.unsuited("an example", but=fits) or options.unsuited_to("an example"):
         raise GraphError(problem)
     with files("louvain_um.formats").joinpath("examples.json").open("rb") as file:
         edges = json.load(file)[source.removeprefix(PREFIX)]

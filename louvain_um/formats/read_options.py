@@ -24,6 +24,9 @@ KINDS = ("symmetrize", "directed", "signed", "bipartite")
 SWITCHES = (*KINDS, "weighted", "one_based", "header", "trusted", "allow_rounding")
 """Options that are True or False."""
 
+NUMBERED = ("edges", "parquet", "feather", "jsonl")
+"""Formats that may number vertices from 0 or from 1."""
+
 COLUMNS = ("source", "target", "weight", "time")
 """Options that name a column."""
 
@@ -103,6 +106,23 @@ class ReadOptions:
             )
         return ""
 
+    def unsuited_to(self, kind: str) -> str:
+        """Return an error if options of edge lists are set for another format, else ""."""
+        if kind == "edges":
+            return ""
+        bases = {None: "", True: "True (--one-based)", False: "False (--zero-based)"}
+        heads = {None: "", True: "True (--header)", False: "False (--no-header)"}
+        given = {
+            "header": heads[self.header],
+            "separator": "" if self.separator is None else "… (--separator)",
+            "ids": "" if self.ids == "auto" else f"'{self.ids}' (--ids {self.ids})",
+            "one_based": "" if kind in NUMBERED else bases[self.one_based],
+        }
+        for name, value in given.items():
+            if value:
+                return f"only edge lists take {name}={value}, and this is {kind}; drop it"
+        return ""
+
     def unsuited_to_names(self) -> str:
         """Return an error if ids that are names are to begin at a number, else an empty string."""
         if self.one_based is None:
@@ -138,7 +158,7 @@ FILES = {"format", "header", "ids", "one_based", "separator", "trusted"}
 READING = FILES | {field.name for field in fields(ReadOptions)}
 ADVICE = re.compile(
     rf"(?<!_graph\(…, )\b((?:{'|'.join(sorted(READING))})=(?:True|False|'[^']*'|…))"
-    r"(?: \(--[\w-]+\))?"
+    r"(?: \(--[\w-]+(?: \w+)?\))?"
 )
 """An option of reading, and the option of the command line that may follow it."""
 

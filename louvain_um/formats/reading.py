@@ -391,6 +391,8 @@ def _refuse_unsuited(file: GraphFile, kind: str, options: ReadOptions) -> None:
     problem = options.unsuited(f"a {kind} file", but=fits[kind]) if kind in fits else ""
     if problem and not records:
         raise file.error(problem)
+    if problem := options.unsuited_to("jsonl" if records else kind):
+        raise file.error(problem)
 
 
 def warned(graph: Graph) -> Graph:

@@ -22,6 +22,7 @@ from louvain_um.generators import GENERATORS
         ("pass one_based=False (--zero-based) to", "pass --zero-based to"),
         ("pass weighted=False to read", "pass --unweighted to read"),
         ("read ids as names: ids='text'", "read ids as names: --ids text"),
+        ("lists: format='adjacency' (--format adjacency)", "lists: --format adjacency"),
         ("of another format (format=…)?", "of another format (--format …)?"),
         ("https://a.org/?page=True&x='y'", "https://a.org/?page=True&x='y'"),
     ],

@@ -107,8 +107,9 @@ def attach(
     if policy != "auto":
         common.refuse_given(
             "attach without --policy auto",
-            {"--from": recorded is not None, "--device-budget": device_budget is not None},
-        )
+            {"--from": recorded is not None, "--device-budget": device_budget is not None,
+             "--machine": machine != "h200"},
+        )  # fmt: skip
     ended = run(program, advice, allow_driver_eviction=allow_driver_eviction, trace=trace)
     if ended.session is None:
         if not quiet:

@@ -10,8 +10,8 @@ import typer
 
 from louvain_um.cli import common, terminal
 from louvain_um.cli.exit_codes import with_exit_code
+from louvain_um.cli.reading import refuse_two_inputs
 from louvain_um.cli.terminal import echo
-from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,8 +43,7 @@ def compare(
     from louvain_um.formats.labels import read_labels
     from louvain_um.results.comparison import compare as agreement_of
 
-    if a == b == "-":
-        raise OptionError(remedy="only one of the two files can be standard input")
+    refuse_two_inputs(a, b)
     first, second = (read_labels(path, overlapping=True) for path in (a, b))
     agreement = agreement_of(first, second)
     if json:

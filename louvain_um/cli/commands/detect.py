@@ -19,7 +19,13 @@ from louvain_um.cli.detection import (
     write_output,
 )
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.cli.reading import (
+    DEFAULT_READING,
+    GraphArgument,
+    Reading,
+    refuse_two_inputs,
+    with_reading,
+)
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError, Taken, require_packages
 from louvain_um.options import Options
@@ -220,6 +226,7 @@ def detect(
             raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
     if output is not None:
         check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
+    refuse_two_inputs(graph, initial)
     options = with_constraints(options, initial, fixed)
     if clustered.cluster is None:
         reading.suited_to(options.objective).check(graph)

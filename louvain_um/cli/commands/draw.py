@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import option
+from louvain_um.cli.common import option, refuse_given
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.cli.reading import (
+    DEFAULT_READING,
+    GraphArgument,
+    Reading,
+    refuse_two_inputs,
+    with_reading,
+)
 from louvain_um.cli.terminal import echo
 from louvain_um.core.atomic_files import check_output, replacing, write_text
 from louvain_um.errors import OptionError, require_packages
@@ -101,6 +107,15 @@ def draw(
     if output.suffix.lower() == ".html" and kind is not PictureKind.auto:
         raise OptionError(remedy="a page shows graph and communities; leave out --kind")
     page = output.suffix.lower() == ".html"
+    if labels is not None:
+        seeded = kind not in (PictureKind.sizes, PictureKind.dendrogram)  # positions
+        refuse_given(
+            "--labels, which draws what was detected before,",
+            {"--method": options.method != "louvain", "--effort": options.effort != "default",
+             "--n-iterations": n_iterations is not None, "--best-of": best_of != 1,
+             "--device": device != "auto", "--seed": seed != 0 and not seeded},
+        )  # fmt: skip
+        refuse_two_inputs(graph, labels)
     if nodes is not None and not page:
         raise OptionError(remedy="--nodes is for pages: name an output that ends in .html")
     springs = () if kind in (PictureKind.sizes, PictureKind.dendrogram) else ("networkx",)

@@ -209,7 +209,7 @@ def detect(
         assert graph is not None
         name = "standard input" if graph == "-" else graph
         taken = reading_bytes(graph, reading.format)
-        known = not whole and not reading.chooses_columns
+        known = not whole and not reading.changes_size
         size = size_in_header(graph, reading.format) if known else None
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
@@ -335,6 +335,8 @@ def store(
         assert graph is not None
         DynamicSize(n_vertices=0, n_arcs=0, store=name, **values)  # raises before a long read
         size = DynamicSize.of(read(graph, reading, quiet=printing.quiet), store=name, **values)
+    if not size.on_device and placing.machine is not None:
+        raise OptionError(remedy="--machine is for graphs on a GPU; leave it out")
     found = plan(dynamic=size, **options)
     if printing.json:
         common.print_json({**found.to_dict(), "graph": graph, "store": size.store})

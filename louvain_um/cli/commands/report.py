@@ -59,6 +59,8 @@ def report(
     """Show a recorded run: time, memory traffic, bottleneck and what to try."""
     paths = [session, *(others or ())]
     result = write_report(paths, output=output, trace=trace, charts=charts, force=force)
+    if trace is not None and others and not quiet:
+        print_note(f"{trace} is of the first session, {session}; call again for each other one")
     if json:
         common.print_json(result.summary())
         return

@@ -269,6 +269,10 @@ def driver_for(
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.simulator.driver.user_functions import load_functions
 
+    if eviction == "program":
+        refuse_given("--eviction program, which leaves nothing to evict,", {"--hold": hold})
+    if not prefetcher:
+        refuse_given("--no-prefetcher", {"--prefetch": prefetch != "density"})
     held = tuple(name.strip() for name in (hold or "").split(",") if name.strip())
     unknown = [name for name in held if name not in GROUPS]
     if unknown:

@@ -209,6 +209,12 @@ def sweep(
                 subjects.append(as_program(name, loaded, seed))
             else:
                 subjects.append(subject_of(name, loaded, program))
+        if study is None and not read:
+            refuse_given(
+                "a sweep of recordings",
+                {"--method": method is not MethodName.louvain, "--seed": seed != 0,
+                 "reading options": reading != DEFAULT_READING},
+            )  # fmt: skip
         with going_on(force=force):
             swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
         if study is not None:

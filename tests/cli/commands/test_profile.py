@@ -87,6 +87,7 @@ def test_all_that_can_be_written_is(run, session, tmp_path):
     page, trace, charts = tmp_path / "r.html", tmp_path / "t.json", tmp_path / "charts"
     out = run("report", session, other, "-o", page, "--trace", trace, "--charts", charts, "--json")
     assert out.code == 0
+    assert f"{trace} is of the first session, {session}" in " ".join(out.err.split())
     found = out.json
     assert len(found["sessions"]) == 2
     assert "Eviction" in found["sessions"][0]["verdict"]
