@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -47,13 +48,14 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
 
     def build() -> Graph:
         table = parquet.ParquetFile(file.seekable())
+        opened_again = isinstance(file.stream, io.BufferedReader) and Path(file.name).is_file()
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
         rows = check_rows(file, table.metadata)
         file.check_vertices(int(announced or 0), rows)
         types = dict(zip(table.schema_arrow.names, table.schema_arrow.types, strict=True))
 
         def column(name: Any) -> NDArray[Any]:
-            if is_plain(types[name]) and isinstance(file.stream, io.BufferedReader):
+            if is_plain(types[name]) and opened_again:
                 return _numbers(file.name, table, str(name), types[name])
             return from_arrow(table.read(columns=[name]).column(0), str(name))
 

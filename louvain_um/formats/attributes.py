@@ -224,9 +224,13 @@ def table_of(nodes: Any) -> Any:
         ) from None
     except LouvainUmError:
         raise
+    except FileNotFoundError:
+        raise GraphError(
+            f"{path}: cannot be read as a table (no such file); check the path"
+        ) from None
     except Exception as error:  # of many types
         line = next(iter(str(error).splitlines()), type(error).__name__)
-        raise GraphError(f"{path}: cannot be read as a table ({line})") from None
+        raise GraphError(f"{path}: cannot be read as a table ({line}); write CSV again") from None
 
 
 def read_parquet(path: str | Path) -> Any:

@@ -1,5 +1,8 @@
 """Options of reading that would have no effect are refused."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,7 +39,7 @@ def test_options_of_edge_lists_are_for_edge_lists(other, option):
     if other.suffix == ".parquet" and "one_based" in option:
         assert lu.read_graph(other, **option).n_vertices == 3
         return
-    with pytest.raises(lu.GraphFormatError, match=f"only edge lists take {[*option][0]}="):
+    with pytest.raises(lu.GraphFormatError, match=f"only edge lists take {next(iter(option))}="):
         lu.read_graph(other, **option)
 
 
@@ -45,8 +48,18 @@ def test_graphs_of_this_package_are_taken_as_they_are():
     assert lu.as_graph(g, symmetrize=True, allow_rounding=True) is g
     directed = lu.Graph.from_edges([0, 1], [1, 2], kind="directed")
     for given, option in (
-        (g, {"loops": "drop"}), (g, {"weighted": False}), (lu.DynamicGraph(g), {"duplicates": "sum"}),
+        (g, {"loops": "drop"}),
+        (g, {"weighted": False}),
+        (lu.DynamicGraph(g), {"duplicates": "sum"}),
         (directed, {"symmetrize": True}),
-    ):  # fmt: skip
+    ):
         with pytest.raises(lu.GraphError, match="is taken as it is; pass options of reading to"):
             lu.as_graph(given, **option)
+
+
+def test_parquet_is_read_from_redirected_standard_input(tmp_path):
+    pd.DataFrame({"source": [0, 1], "target": [1, 2]}).to_parquet(tmp_path / "g.parquet")
+    code = "import louvain_um as lu; print(lu.read_graph('-').n_edges)"
+    with (tmp_path / "g.parquet").open("rb") as file:
+        done = subprocess.run([sys.executable, "-c", code], stdin=file, capture_output=True)
+    assert done.stdout.strip() == b"2", done.stderr
