@@ -190,7 +190,7 @@ def show(
     show_result(result, compiling, top, described)
     if verbose:
         console.print()
-        console.print(terminal.levels_table(result))
+        terminal.print_uncut(console, terminal.levels_table(result))
         for line in terminal.cost_lines(result, compiling):
             console.print(line, soft_wrap=True)
     if not isinstance(result, Communities):
@@ -217,4 +217,5 @@ def show_result(
     console.print(terminal.result_line(result, compiling), soft_wrap=True)
     if isinstance(result, Communities) and result.n_communities and top:
         console.print()
-        console.print(terminal.communities_table(result, described, console.width, top))
+        table = terminal.communities_table(result, described, console.width, top)
+        terminal.print_uncut(console, table)

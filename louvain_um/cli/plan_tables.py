@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.cli.terminal import console, new_table
+from louvain_um.cli.terminal import console, new_table, print_uncut
 from louvain_um.core.array_spec import STAGES
 from louvain_um.distributed.rank_plans import LARGE, DevicePlan, RankPlan
 from louvain_um.graph.limits import MAX_VERTICES
@@ -36,7 +36,7 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     out.print()
     out.print(heading, soft_wrap=True)
     out.print()
-    out.print(group_table(plan, terms=verbose))
+    print_uncut(out, group_table(plan, terms=verbose))
     if verbose:
         out.print(LEGEND, soft_wrap=True)
     out.print()
@@ -70,7 +70,7 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     if verbose:
         for table in (stage_table(plan), array_table(plan)):
             out.print()
-            out.print(table)
+            print_uncut(out, table)
     out.print()
 
 
@@ -144,7 +144,7 @@ def print_ranks(found: dict[str, Any], vertices: int, arcs: int) -> None:
             *(seconds(plan["seconds"][part]) for part in RANK_PARTS),
             seconds(plan["total_seconds"]),
         )
-    out.print(table)
+    print_uncut(out, table)
     held = plans[0]["replicated_bytes"]
     if found["best"] is None:
         out.print(
@@ -189,7 +189,7 @@ def print_devices(found: dict[str, Any], vertices: int, arcs: int) -> None:
             seconds(plan["total_seconds"]),
             plan["evidence"],
         )
-    out.print(table)
+    print_uncut(out, table)
     out.print(
         "seconds of Louvain, without loading; a run reserves up to 2.3 times the memory that it "
         "has in use at its peak",

@@ -284,12 +284,19 @@ def new_table(*head: str, label: str | None = None) -> Table:
 
 
 def print_uncut(console: Console, table: Table) -> None:
-    """Print a table whose lines may be longer than the console's, as they are to be copied."""
+    """Print a table, on longer lines than the console's where else words would be cut."""
+    from rich.cells import cell_len
     from rich.measure import Measurement
 
-    wide = Measurement.get(console, console.options.update(width=1 << 10), table).maximum
-    console.width = max(console.width, wide)
+    for column in table.columns:
+        if column.no_wrap:
+            lines = "\n".join(map(str, (column.header, *column.cells))).split("\n")
+            column.min_width = max(map(cell_len, lines))
+    least = Measurement.get(console, console.options.update(width=1 << 10), table).minimum
+    before = console.width
+    console.width = max(before, least)
     console.print(table)
+    console.width = before
 
 
 def printable(name: Any) -> str:

@@ -51,8 +51,13 @@ def objective_text(result: Outcome) -> str:
     """Return the value of a result's objective, named."""
     if result.objective == "cpm":
         return f"CPM {result.value:.6g}, modularity {score(result.modularity)}"
-    name = "" if result.objective == "modularity" else f"{result.objective} "
-    return f"{name}modularity {score(result.modularity)}"
+    return f"{objective_name(result)} {score(result.modularity)}"
+
+
+def objective_name(result: Outcome) -> str:
+    """Return what a result's objective is called."""
+    names = {"cpm": "CPM", "modularity": "modularity"}
+    return names.get(result.objective, f"{result.objective} modularity")
 
 
 def level_rows(result: Outcome) -> Rows:

@@ -130,3 +130,32 @@ def test_what_cannot_be_drawn_is_reported_before_the_work(
     command, *rest = arguments
     result = run(command, "missing.txt", *rest, "-o", "out")
     assert f"note: {said}" in result.err.partition("missing.txt:")[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "heads"),
+    [
+        ("detect example:karate --device cpu -v", "cycle level vertices arcs sweeps"),
+        ("detect example:karate --device cpu --describe", "size density cut"),
+        ("ensemble example:karate --runs 2 --device cpu", "size certainty members"),
+        ("plan ranks 4 --vertices 1M --arcs 20M", "received exchange latency total"),
+        ("plan --vertices 1M --arcs 20M -v", "placement peak array"),
+        ("stores example:karate --batch 10 --steps 1 -o out -q", "insert delete traverse"),
+        ("resolution example:karate --points 3 --runs 1 --device cpu", "octaves stability"),
+    ],
+)
+def test_a_narrow_terminal_cuts_nothing(command, heads, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "20")
+    done = run(*command.split())
+    assert done.code == 0
+    assert set(heads.split()) <= set(done.out.split())
+    cut = [line for line in done.out.splitlines() if "…" in line and not line.startswith("…")]
+    assert not cut
+
+
+def test_an_ensemble_names_what_it_maximised(run):
+    command = "ensemble example:karate --runs 2 --device cpu --objective cpm --resolution 0.1"
+    assert "CPM " in run(*command.split()).out
+    found = run(*command.split(), "--json").json["consensus"]
+    assert (found["objective"], found["value"] > 1) == ("cpm", True)

@@ -130,7 +130,7 @@ def show(machine: Machine) -> None:
             table.add_row(name, with_unit(name, value), machine.notes.get(name, "measured"))
     console = terminal.console()
     console.print(machine.name)
-    console.print(table)
+    terminal.print_uncut(console, table)
 
 
 def with_unit(name: str, value: Any) -> str:

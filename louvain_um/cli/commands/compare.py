@@ -88,7 +88,7 @@ def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Label
         some = " on the vertices in both" if any(agreement.unmatched) else ""
         console.print(f"The partitions are identical{some}.")
     console.print()
-    console.print(size_table(names, both))
+    terminal.print_uncut(console, size_table(names, both))
 
 
 def show_measures(agreement: Agreement) -> None:

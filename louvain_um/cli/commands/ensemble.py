@@ -111,6 +111,8 @@ def summary(found: Ensemble) -> dict[str, Any]:
         "agreement": found.agreement.tolist(),
         "consensus": {
             "communities": consensus.n_communities,
+            "objective": consensus.objective,
+            "value": consensus.value,
             "modularity": consensus.modularity,
             "sizes": consensus.sizes.tolist(),
             "rounds": found.rounds,
@@ -127,21 +129,22 @@ def show(found: Ensemble, source: str, output: Path | None, top: int, *, quiet: 
     """Print the runs' agreement, and the largest communities of the consensus."""
     import numpy as np
 
-    from louvain_um.results.display import count, score
+    from louvain_um.results.display import count, objective_name, objective_text, score
 
     console = terminal.console()
     result = found.consensus
     if not quiet:
         name = "standard input" if source == "-" else source
         console.print(terminal.graph_line(found.graph, name), soft_wrap=True)
-    low, high = score(float(found.values.min())), score(float(found.values.max()))
+    shown = "{:.6g}".format if result.objective == "cpm" else score
+    low, high = shown(float(found.values.min())), shown(float(found.values.max()))
     console.print(
         f"{count(found.runs, 'run', 'runs')}: stability {found.stability:.2f} (mean adjusted Rand "
-        f"index), modularity {low} to {high}",
+        f"index), {objective_name(result)} {low} to {high}",
         soft_wrap=True,
     )
     many = count(result.n_communities, "community", "communities")
-    console.print(f"consensus: {many}, modularity {score(result.modularity)}", soft_wrap=True)
+    console.print(f"consensus: {many}, {objective_text(result)}", soft_wrap=True)
     if result.n_communities and top:
         sums = np.bincount(result.labels, found.certainty)
         room = max(20, console.width - 30)
@@ -151,7 +154,7 @@ def show(found: Ensemble, source: str, output: Path | None, top: int, *, quiet: 
             listed = terminal.listing(members, size, room)
             table.add_row(str(c), f"{size:,}", f"{sums[c] / size:.2f}", listed)
         console.print()
-        console.print(table)
+        terminal.print_uncut(console, table)
     if output is not None and not quiet:
         vertices = count(result.n_vertices, "vertex", "vertices")
         console.print(f"\ncommunities of {vertices} written to {output}", soft_wrap=True)

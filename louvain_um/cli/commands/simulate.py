@@ -215,7 +215,7 @@ def simulate(
     console.print(COLUMNS, soft_wrap=True)
     console.print()
     for table in results_tables(rows, console.width):
-        console.print(table)
+        terminal.print_uncut(console, table)
         console.print()
     if not quiet:
         if refused and not verbose:

@@ -14,7 +14,7 @@ from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option, refuse_given, tables_within
 from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
-from louvain_um.cli.terminal import console
+from louvain_um.cli.terminal import console, print_uncut
 from louvain_um.core.atomic_files import replacing, write_text
 from louvain_um.errors import OptionError
 
@@ -142,7 +142,7 @@ def stores(
         return
     screen = console()
     for table in tables_of(records, screen.width):
-        screen.print(table)
+        print_uncut(screen, table)
         screen.print()
     if not quiet:
         for name, source in sources if every is None else ():
