@@ -20,7 +20,7 @@ from louvain_um.core.atomic_files import (
     write_text,
 )
 from louvain_um.core.plain_data import Within, build, parse
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, OptionError, check_number
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -168,6 +168,7 @@ class ResolutionProfile:
         OptionError
             The resolution is outside the range.
         """
+        check_number("resolution", resolution)
         if not self.low <= resolution <= self.high:
             remedy = f"must lie in {self.low:g} … {self.high:g}, the range of this profile"
             raise OptionError("resolution", resolution, remedy)

@@ -286,8 +286,8 @@ def plain_array(values: Any, what: str) -> NDArray[Any]:
 def number_array(values: Any) -> NDArray[Any]:
     """Return values as NumPy does, but lists of large integers not as float64."""
     # Integers keep their values: as int64 or uint64, or as objects where neither holds all.
-    lists = isinstance(values, list | tuple)
-    array: NDArray[Any] = plain_array(values, "values") if lists else np.asanyarray(values)
+    there = isinstance(values, np.ndarray)
+    array: NDArray[Any] = values if there else plain_array(values, "values")
     if array.dtype.kind != "f" or array.ndim != 1 or hasattr(values, "dtype"):
         return array
     with np.errstate(invalid="ignore"):

@@ -48,12 +48,17 @@ def kind_for(graph: Graph) -> Kind:
     return "graph" if drawable(graph) else "communities"
 
 
+def check_axes(ax: Any) -> None:
+    """Raise an OptionError unless a chart can be drawn there; None stands for a new figure."""
+    if ax is not None and not hasattr(ax, "add_collection"):
+        raise OptionError("ax", ax, "must be axes of Matplotlib")
+
+
 def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> Any:
     """Draw a result; `Communities.plot` documents the arguments."""
     if not among(kind, None, "auto", *KINDS):
         raise OptionError("kind", kind, f"must be one of {', '.join(KINDS)}, auto")
-    if ax is not None and not hasattr(ax, "add_collection"):
-        raise OptionError("ax", ax, "must be axes of Matplotlib")
+    check_axes(ax)
     Options(seed=seed)  # checks it
     chosen = kind_for(graph) if kind in (None, "auto") else kind
     if ax is None:
@@ -342,6 +347,7 @@ def plot_profile(
     steps: Sequence[tuple[float, float, int]], points: Sequence[tuple[float, float]], ax: Any
 ) -> Any:
     """Draw communities (left axis) and stability (right axis) over the resolution."""
+    check_axes(ax)
     if ax is None:
         ax = figure_axes()
     other = ax.twinx()
@@ -369,6 +375,7 @@ def plot_profile(
 
 def plot_certainty(certainty: NDArray[np.float64], stability: float, ax: Any) -> Any:
     """Draw how many vertices are how sure of their community."""
+    check_axes(ax)
     if ax is None:
         ax = figure_axes()
     ax.hist(certainty, bins=np.linspace(0, 1, 21), color=colour(0), edgecolor="white")

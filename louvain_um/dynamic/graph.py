@@ -250,13 +250,17 @@ class DynamicGraph:
         GraphError
             `alive` or `removed` does not fit the graph, or a removed vertex has edges.
         """
-        if alive.dtype != np.bool_ or alive.shape != (graph.n_vertices,):
+        if not isinstance(graph, Graph):
+            raise GraphError(f"graph must be a Graph, as snapshot() gives, not {shown(graph)}")
+        if getattr(alive, "dtype", None) != np.bool_ or alive.shape != (graph.n_vertices,):
             raise GraphError(f"alive must be bool[{graph.n_vertices}]")
         if graph.degrees[~alive].any():
             raise GraphError("a removed vertex has edges")
         ascending = np.flatnonzero(~alive).astype(np.uint32)
         removed = ascending if removed is None else removed
-        if removed.dtype != np.uint32 or not np.array_equal(np.sort(removed), ascending):
+        if getattr(removed, "dtype", None) != np.uint32 or not np.array_equal(
+            np.sort(removed), ascending
+        ):
             raise GraphError("removed must be the vertices that are not alive, as uint32")
         restored = cls(graph, **options)
         restored._mark_alive(removed, 0)

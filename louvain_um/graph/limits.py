@@ -41,7 +41,9 @@ def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     else:
         if np.ma.is_masked(names):
             raise GraphError("names has masked entries; give every vertex a name")
-        array = np.asarray(names)
+        from louvain_um.core.plain_data import plain_array
+
+        array = plain_array(names, "names")
     if array.shape != (n,):
         raise GraphError(f"names must have one entry per vertex, {n} in all")
     return array

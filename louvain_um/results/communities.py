@@ -106,10 +106,17 @@ class Communities:
     library: Library = field(default="pandas", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.labels.dtype != np.uint32 or self.labels.ndim != 1:
-            raise GraphError("labels must be a one-dimensional uint32 array")
+        labels: Any = self.labels
+        if getattr(labels, "dtype", None) != np.uint32 or np.ndim(labels) != 1:
+            raise GraphError(
+                "labels must be a one-dimensional uint32 array; for others call Communities.of"
+            )
         if self.value is None:
             object.__setattr__(self, "value", self.modularity)
+        if not isinstance(self.graph, Graph | None):
+            raise GraphError(
+                f"graph must be a Graph, not {shown(self.graph)}; for others call Communities.of"
+            )
         if self.graph is not None and self.graph.n_vertices != len(self.labels):
             raise GraphError(
                 f"{len(self.labels)} labels for a graph of {self.graph.n_vertices} vertices"

@@ -140,7 +140,7 @@ def test_what_cannot_be_drawn_is_reported_before_the_work(
         ("ensemble example:karate --runs 2 --device cpu", "size certainty members"),
         ("plan ranks 4 --vertices 1M --arcs 20M", "received exchange latency total"),
         ("plan --vertices 1M --arcs 20M -v", "placement peak array"),
-        ("stores example:karate --batch 10 --steps 1 -o out -q", "insert delete traverse"),
+        ("stores example:karate --batch 10 --steps 1 -o out -q", "insert delete"),
         ("resolution example:karate --points 3 --runs 1 --device cpu", "octaves stability"),
     ],
 )
