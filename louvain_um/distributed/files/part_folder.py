@@ -123,7 +123,7 @@ class PartFolder:
         with self.system.open_input_stream(self._path(NAMING)) as file:
             text = file.read(64)
         whole = SAID.fullmatch(text)
-        if whole is None or int(whole[1]) > MOST_PARTS:  # stopped while it was written
+        if whole is None:  # stopped while it was written
             return False
         run = (whole[2] or b"").decode()
         new = {unfinished(part, run): part_name(part) for part in range(int(whole[1]))}
