@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from louvain_um.cli.commands import stream
+from louvain_um.drawing import reports
 
 TABLES = ("communities", "events", "history")
 
@@ -9,7 +9,7 @@ TABLES = ("communities", "events", "history")
 @pytest.fixture
 def pageless(monkeypatch):
     """Leave out the page of a stream, which takes longer than following some hundred edges."""
-    monkeypatch.setattr(stream, "draw", lambda folder, title: None)
+    monkeypatch.setattr(reports, "write_report", lambda *_, **options: None)
 
 
 def tables(folder):
