@@ -258,6 +258,16 @@ def refuse_given(what: str, given: Mapping[str, object]) -> None:
         raise OptionError(remedy=f"{what} takes no {', '.join(named)}; leave out what it ignores")
 
 
+TOP = 10
+"""Communities and plateaus to print by default."""
+
+
+def refuse_top(top: int, *, json: bool) -> None:
+    """Raise if fewer or more are to be printed, where all are."""
+    if json:
+        refuse_given("--json, which prints all,", {"--top": top != TOP})
+
+
 def ignored_memory_options(
     device: object, memory: str, default: str, budget: str | None, peer: str | None = None
 ) -> tuple[str, ...]:

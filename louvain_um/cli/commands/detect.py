@@ -34,9 +34,6 @@ from louvain_um.placement.policy.find import find_policy
 if TYPE_CHECKING:
     from louvain_um.distributed.files.writing import PartitionedLabels
 
-TOP = 10
-"""Communities to print by default."""
-
 
 @with_exit_code
 @with_reading
@@ -59,7 +56,7 @@ def detect(
             common.WRITING,
         ),
     ] = False,
-    top: Annotated[int, option("N", "Number of communities to print.", min=0)] = TOP,
+    top: Annotated[int, option("N", "Number of communities to print.", min=0)] = common.TOP,
     method: Annotated[
         common.MethodName, option("", "leiden takes longer and guarantees connected communities.")
     ] = common.MethodName.louvain,
@@ -176,6 +173,7 @@ def detect(
     from louvain_um.gpu.runtime.device import start_early
 
     # Bad options raise here, before the graph is read.
+    common.refuse_top(top, json=json)
     options = Options(
         method=method.value,
         resolution=resolution,

@@ -32,7 +32,7 @@ def ensemble(
         ),
     ] = None,
     runs: Annotated[int, option("N", "Runs with different seeds.")] = 20,
-    top: Annotated[int, option("N", "Number of communities to print.", min=0)] = 10,
+    top: Annotated[int, option("N", "Number of communities to print.", min=0)] = common.TOP,
     method: Annotated[common.MethodName, option("", "Method to run.")] = common.MethodName.louvain,
     resolution: common.Resolution = 1.0,
     objective: common.ObjectiveOption = common.ObjectiveName.modularity,
@@ -54,6 +54,7 @@ def ensemble(
     from louvain_um.cli.detection import check_output
     from louvain_um.cli.progress import counted_steps
 
+    common.refuse_top(top, json=json)
     if output is not None:
         check_output(output, graph, hierarchy=False, safe_csv=safe_csv, force=force)
     elif safe_csv:

@@ -48,7 +48,7 @@ def resolution(
             "At each resolution, also start from the best communities of others, on the CPU.",
         ),
     ] = False,
-    top: Annotated[int, option("N", "Plateaus to print.", min=0)] = 10,
+    top: Annotated[int, option("N", "Plateaus to print.", min=0)] = common.TOP,
     method: Annotated[common.MethodName, option("", "Method to run.")] = common.MethodName.louvain,
     effort: common.EffortOption = common.Effort.default,
     n_iterations: common.Iterations = None,
@@ -66,6 +66,7 @@ def resolution(
     """Detect communities at many resolutions; print the plateaus to choose from."""
     from louvain_um.cli.progress import counted_steps
 
+    common.refuse_top(top, json=json)
     options = Options(
         method=method.value, effort=effort.value, n_iterations=n_iterations, best_of=best_of,
         objective=objective.value, seed=seed, device=device, threads=threads,

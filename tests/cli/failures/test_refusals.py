@@ -201,6 +201,8 @@ REFUSED = [
     ("draw friends.csv --labels l.csv -o a.png --method leiden --device cpu", 2,
      "takes no --method, --device"),
     ("draw friends.csv --labels l.csv -o a.png --kind sizes --seed 3", 2, "takes no --seed"),
+    *((f"{command} friends.csv --json --top 3", 2, "--json, which prints all, takes no --top")
+      for command in ("detect", "resolution", "ensemble")),
     ("draw - --labels - -o a.png", 2, "only one input can be standard input"),
     ("detect - --initial -", 2, "only one input can be standard input"),
     ("sweep run.npz --method leiden --seed 3 -o out", 2, "takes no --method, --seed"),
