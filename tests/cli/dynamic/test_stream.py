@@ -197,6 +197,17 @@ def test_a_damaged_state_is_refused(timed, tmp_path, file):
     assert "Traceback" not in result.output
 
 
+@pytest.mark.usefixtures("pageless")
+def test_a_table_that_ends_within_a_line_is_refused(timed, tmp_path):
+    folder = tmp_path / "out"
+    assert run(timed, "-o", folder, "-q").exit_code == 0
+    path = folder / "communities.csv"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    result = run(timed, "-o", folder)
+    assert result.exit_code == 1
+    assert "communities.csv: is damaged; pass --force" in result.output
+
+
 def test_a_first_line_may_be_said_to_be_an_edge(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("ann,bob,20260131T1000\nbob,cid,20260131T1100\n")
