@@ -173,10 +173,14 @@ def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[st
     return f"this is a bug; run again with -v and report the output ({kind}: {error})", FAILED
 
 
+UNMAPPED: Final = "failed to map segment"
+"""What the system says of a library for which there is no room."""
+
+
 def _for_want_of_memory(error: BaseException) -> bool:
-    """Return whether an error came up while another, for want of memory, was handled."""
+    """Return whether an error, or one that was handled when it came up, is for want of memory."""
     seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, MemoryError):
+    while seen is not None and not isinstance(seen, MemoryError) and UNMAPPED not in str(seen):
         seen = seen.__cause__ or seen.__context__
     return seen is not None
 

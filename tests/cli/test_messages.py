@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 import louvain_um as lu
+from louvain_um.cli.exit_codes import message_and_code
 from louvain_um.cli.terminal import with_flags
 from louvain_um.generators import GENERATORS
 
@@ -159,3 +160,9 @@ def test_an_ensemble_names_what_it_maximised(run):
     assert "CPM " in run(*command.split()).out
     found = run(*command.split(), "--json").json["consensus"]
     assert (found["objective"], found["value"] > 1) == ("cpm", True)
+
+
+def test_a_library_that_finds_no_room_is_want_of_memory():
+    error = OSError("Could not find/load shared object file 'libllvmlite.so'")
+    error.__cause__ = OSError("libllvmlite.so: failed to map segment from shared object")
+    assert message_and_code(error, {}) == message_and_code(MemoryError(), {})
