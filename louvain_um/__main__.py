@@ -2,7 +2,13 @@
 
 import os
 import signal
+import sys
 from types import FrameType
+
+LEAST_ADDRESSES = 768 << 20
+"""Bytes of address space in which all libraries find room."""
+
+TOO_FEW = "louvain-um: ulimit -v allows {} kB of addresses; allow at least {}"
 
 
 def main() -> None:
@@ -12,6 +18,12 @@ def main() -> None:
         # Until the command line handles signals: an exception in the midst of imports would show
         # a traceback, or be reported as their failure.
         signal.signal(signal.SIGINT, end_at_once)
+    if (limit := address_limit()) is not None:
+        # OpenBLAS asks without end for memory that it does not get.
+        if limit < LEAST_ADDRESSES:
+            raise SystemExit(TOO_FEW.format(limit >> 10, LEAST_ADDRESSES >> 10))
+        if sys.argv[1:2] != ["attach"]:  # a user's program keeps its threads
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from louvain_um.cli import main as command_line
 
     try:
@@ -22,6 +34,16 @@ def main() -> None:
         from louvain_um.cli.exit_codes import report_error
 
         os._exit(report_error(error))
+
+
+def address_limit() -> int | None:
+    """Return the bytes of address space that ``ulimit -v`` allows, None without a limit."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:

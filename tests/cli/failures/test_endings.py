@@ -306,3 +306,15 @@ def test_shared_memory_of_the_system_is_not_needed(two_triangles, options):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["communities"]
+
+
+@pytest.mark.system
+@pytest.mark.skipif(sys.platform != "linux", reason="addresses are limited by the shell")
+def test_a_command_ends_however_few_addresses_there_are(tmp_path):
+    command = shlex.join([sys.executable, "-m", "louvain_um", "draw", "example:les-miserables"])
+    for limit, code in ((430_000, 1), (800_000, 0)):
+        words = f"ulimit -v {limit}; exec {command} -o {tmp_path}/{limit}.svg"
+        done = subprocess.run(
+            ["bash", "-c", words], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (code, code), done.stderr
