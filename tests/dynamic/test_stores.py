@@ -161,34 +161,39 @@ def found_by_louvain(graph, **options):
     return found.labels, np.array([(level.arcs, level.modularity) for level in found.levels])
 
 
-def test_algorithms_walk_linked_rows_where_they_lie():
+LINKED = (
+    "pages:page=32", "vine:block=3", "bump", "bal:block=128:order=sorted", "pages:layout=soa",
+    "pages:layout=aos", "pages:layout=aos:edges=semantic", "pages:layout=soa:edges=semantic",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "store", [*LINKED[:2], *(pytest.param(each, marks=pytest.mark.deep) for each in LINKED[2:])]
+)
+def test_algorithms_walk_linked_rows_where_they_lie(store):
     rng = np.random.default_rng(1)
     n, x = BASE.n_vertices, rng.standard_normal(BASE.n_vertices)
-    for store in (
-        "bump", "pages:page=32", "vine:block=3", "bal:block=128:order=sorted", "pages:layout=soa",
-        "pages:layout=aos", "pages:layout=aos:edges=semantic", "pages:layout=soa:edges=semantic",
-    ):  # fmt: skip
-        graph = DynamicGraph(BASE, store=store, weighted="layout" in store)
-        ends = rng.integers(0, n, (2, 3000))
-        w = (rng.integers(1, 99, 3000),) if graph.weighted else ()
-        graph.apply(insert=(*ends, *w), delete=tuple(ends[:, ::3]))
-        assert graph.linked_view().blocks is not None
-        static = graph.snapshot()
-        graph._store.compressed = None  # nothing copies rows
-        for threads in (1, 3):
-            options = {"device": "cpu", "threads": threads}
-            one, two = (
-                [
-                    *louvain_um.bfs(g, 0, **options), *louvain_um.sssp(g, 0, **options),
-                    *louvain_um.minimum_spanning_forest(g, **options),
-                    louvain_um.connected_components(g, **options),
-                    louvain_um.pagerank(g, **options), louvain_um.spmv(g, x, **options),
-                    louvain_um.triangles(g, **options), *found_by_louvain(g, **options),
-                ]
-                for g in (graph, static)
-            )  # fmt: skip
-            for ours, theirs in zip(one, two, strict=True):
-                assert ours.tobytes() == theirs.tobytes()
+    graph = DynamicGraph(BASE, store=store, weighted="layout" in store)
+    ends = rng.integers(0, n, (2, 3000))
+    w = (rng.integers(1, 99, 3000),) if graph.weighted else ()
+    graph.apply(insert=(*ends, *w), delete=tuple(ends[:, ::3]))
+    assert graph.linked_view().blocks is not None
+    static = graph.snapshot()
+    graph._store.compressed = None  # nothing copies rows
+    for threads in (1, 3):
+        options = {"device": "cpu", "threads": threads}
+        one, two = (
+            [
+                *louvain_um.bfs(g, 0, **options), *louvain_um.sssp(g, 0, **options),
+                *louvain_um.minimum_spanning_forest(g, **options),
+                louvain_um.connected_components(g, **options),
+                louvain_um.pagerank(g, **options), louvain_um.spmv(g, x, **options),
+                louvain_um.triangles(g, **options), *found_by_louvain(g, **options),
+            ]
+            for g in (graph, static)
+        )  # fmt: skip
+        for ours, theirs in zip(one, two, strict=True):
+            assert ours.tobytes() == theirs.tobytes()
 
 
 @pytest.mark.parametrize("queueing", ["s", "va", "vl"])

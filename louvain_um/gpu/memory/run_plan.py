@@ -121,9 +121,9 @@ def declared_for(shape: Shape, policy: str | Policy) -> DeclaredRun:
     """Return the arrays of a run under a policy."""
     return DeclaredRun(
         arrays=partial(declared, shape),
-        out_of_core=lambda low: declare_out_of_core(replace(shape, low_scratch=low)),
+        out_of_core=partial(declared_out_of_core, shape),
         compact=declare_compact(shape),
-        at=lambda arcs: declare(scaled(shape, arcs, policy)),
+        at=partial(declared_at, shape, policy),
         kept=shape.kept,
     )
 
@@ -141,6 +141,16 @@ def declare_compact(shape: Shape) -> Callable[[bool], tuple[ArraySpec, ...]] | N
 def declared(shape: Shape, low_scratch: bool) -> tuple[ArraySpec, ...]:
     """Return a run's arrays, with scratch at its minimum or not."""
     return declare(replace(shape, low_scratch=low_scratch))
+
+
+def declared_out_of_core(shape: Shape, low_scratch: bool) -> tuple[ArraySpec, ...]:
+    """Return the arrays of a run in blocks of vertices."""
+    return declare_out_of_core(replace(shape, low_scratch=low_scratch))
+
+
+def declared_at(shape: Shape, policy: str | Policy, arcs: int) -> tuple[ArraySpec, ...]:
+    """Return the arrays of a run on a graph of so many arcs."""
+    return declare(scaled(shape, arcs, policy))
 
 
 def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
