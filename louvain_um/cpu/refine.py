@@ -24,7 +24,6 @@ from louvain_um.cpu.level import (
     U32,
     CpuLevel,
     Host,
-    LevelRows,
     NeighbourTable,
     add,
     bits_for,
@@ -76,7 +75,7 @@ class SecondMasses(NamedTuple):
 @kernel()
 def start(t, threads, rows, parts):
     """Make every vertex a sub-community; set `external_weight` to its arcs within its community."""
-    (begins, ends, targets, weights), degrees = rows[:4], LevelRows(*rows).degrees
+    begins, ends, targets, weights, degrees, _ = rows
     labels, _, refined, sub_totals, sub_sizes, external_weight = parts
     weighted = len(weights) > 0
     n = len(labels)
@@ -109,7 +108,7 @@ def well_connected_by_both(external, total, community_total, rate, sub, communit
 @kernel()
 def decide(rows, parts, table, rounds, joins, rule, second, sub_round, begin, end):
     """List which single vertices of queue[begin:end] join which sub-community."""
-    (begins, ends, targets, weights), degrees = rows[:4], LevelRows(*rows).degrees
+    begins, ends, targets, weights, degrees, _ = rows
     labels, totals, refined, sub_totals, sub_sizes, external_weight = parts
     queue, starts, salt, _, counts = rounds
     joined, joined_to, joined_weights = joins
@@ -198,7 +197,7 @@ def decide_round(t, threads, rows, parts, tables, rounds, joins, rule, second, r
 def run_rounds(t, threads, rows, parts, tables, rounds, joins, rule, second):
     """Decide and carry out all sub-rounds; threads share the work as in a sweep of moving."""
     table, rounds = of_thread(NeighbourTable(*tables), t), Rounds(*rounds)
-    progress, degrees = rounds.progress, LevelRows(*rows).degrees
+    progress, degrees = rounds.progress, rows[4]
     for r in range(SUB_ROUNDS):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         decide_claimed(threads, rows, parts, table, rounds, joins, rule, second, r)
@@ -234,7 +233,8 @@ class RefinePhase:
     """The refinement of a level: its arrays, and the steps of its sub-rounds."""
 
     def __init__(self, host: Host, level: CpuLevel) -> None:
-        self.host, self.level, self.rows = host, level, tuple(level.rows)
+        self.host, self.level, rows = host, level, level.rows
+        self.rows = (*rows[:4], rows.degrees, rows.loops)
         n, empty = level.vertices, host.memory.empty
         first, last = level.local
         refined = empty(f"refined.{level.cycle}.{level.number}", "community", n, np.uint32)
