@@ -105,14 +105,14 @@ def samples_of(batches: int, count: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, batches - 1, min(batches, count)).round().astype(np.int64))
 
 
-def draw_flows(ax: Any, stays: Stays, times: list[str]) -> None:
+def draw_flows(ax: Any, stays: Stays, times: list[str], columns: int = 10) -> None:
     """Draw an alluvial chart: a bar per community and sampled batch, ribbons for its members."""
     # Only communities of two members and more are drawn; those without a colour of their own stand
     # together, grey.
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
-    samples = samples_of(stays.batches, 10)
+    samples = samples_of(stays.batches, columns)
     named = stays.largest(NAMED, samples)
     rank = {community: place for place, community in enumerate(named)}
     states, heights = [], []
