@@ -38,9 +38,9 @@ LEAST_BYTES = 24 << 20
 
 LONGEST_SECONDS = 120
 
-UNFORESEEN = ("saved tracker", "best", "ensemble", "write_parts")
-"""Cases of several calls or runs, whose levels may all be small, or of Arrow's threads: in a group
-they can be killed."""
+UNFORESEEN = ("saved tracker", "best", "ensemble", "write_parts", "pairs")
+"""Cases of several calls or runs, whose levels may all be small, of Arrow's threads, or of Python's
+objects: in a group they can be killed."""
 
 
 @contextmanager
