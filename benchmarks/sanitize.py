@@ -87,6 +87,7 @@ def answers(graph: lu.DynamicGraph) -> list[Any]:
         *(lu.sssp(graph, 0, device="cuda")[k].tolist() for k in (0, 1)),
         lu.connected_components(graph, device="cuda").tolist(),
         lu.triangles(graph, device="cuda").tolist(),
+        lu.louvain(graph, device="cuda").labels.tolist(),
         graph.has_edges(*pairs.get().T).tolist(),
     ]
 
