@@ -28,7 +28,6 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.replay_tables import (
     BEST,
     FAULTS_AT,
-    explain,
     in_hindsight,
     nearest_groups,
     remarks,
@@ -340,7 +339,7 @@ def read_partial(folder: Path) -> Sweep:
     )
     results = [*checked.results, *in_hindsight(checked.results)]
     groups = [dict(row) for row in checked.groups if row.get("oversubscription") is not None]
-    notes += [*remarks(results), *explain(results)]
+    notes += remarks(results)
     return Sweep.of(
         results,
         groups=nearest_groups(groups, FAULTS_AT),

@@ -25,7 +25,6 @@ from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
     assumptions_of,
-    explain,
     groups,
     in_hindsight,
     iterations,
@@ -115,7 +114,6 @@ def sweep(
             for subject in subjects:
                 trace = recording_of(subject, settings, Path(folder), fresh=False)
                 texts += unknown_arrays(trace, settings.policies, subject.name)
-        texts += explain(tables["results"])
         if any(subject.scale is not None for subject in subjects):
             texts += against_thesis(tables["results"])
         store.write(tables, texts)

@@ -17,9 +17,6 @@ from louvain_um.profiling.views.table import Table
 
 MOST_CHARTS = 40
 
-WHY = "why"
-"""First word of notes that explain the best advice; they stand next to the cost breakdown."""
-
 SMALLEST = 1e-300
 """Ratio that a policy's mean counts at least with: a damaged file can hold any seconds."""
 
@@ -41,7 +38,7 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
                 *_gain_charts(sweep),
                 *non_empty(tables.mean_gains(sweep)),
             ],
-            notes=tuple(note for note in sweep.notes if not note.startswith(WHY)),
+            notes=sweep.notes,
         ),
         PagePart(
             anchor="times",
@@ -55,7 +52,6 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
             title="Cost breakdown",
             texts=cost_breakdown.explanations(sweep),
             items=[*_term_charts(sweep), *non_empty(cost_breakdown.traffic(sweep))],
-            notes=tuple(note for note in sweep.notes if note.startswith(WHY)),
         ),
     ]
     checked = validation(sweep)

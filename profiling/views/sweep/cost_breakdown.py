@@ -20,7 +20,7 @@ from louvain_um.profiling.sweep.results import (
 )
 from louvain_um.profiling.thesis.published import averaged
 from louvain_um.profiling.views.session.verdict import Verdict
-from louvain_um.profiling.views.table import Column, Table, format_value
+from louvain_um.profiling.views.table import Column, Table, ValueFormat, format_value
 
 PREFIX = "seconds_"
 NO_TERMS = ("seconds_of_plan", "seconds_hidden")
@@ -151,9 +151,8 @@ def explanations(sweep: Sweep) -> tuple[str, ...]:
                 reasons.setdefault(found[0], []).append((rate, found[1]))
         for reason, at in reasons.items():
             where = format_rate_ranges([rate for rate, _ in at], every)
-            text = _sentence(
-                reason, [_range(values) for values in zip(*(v for _, v in at), strict=True)]
-            )
+            amounts = zip(*(values for _, values in at), strict=True)
+            text = _sentence(reason, list(amounts))
             result.append(f"At {where} ({machine_label(machine)}), {text}")
     return tuple(result)
 
@@ -190,24 +189,31 @@ def _reason(rows: Sequence[Row]) -> tuple[GainReason, tuple[float, ...]] | None:
     saved = tuple(n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least)
     paid = tuple(n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least)
     amounts = [abs(changes[name]) for name in (*saved, *paid)]
-    return GainReason(best, saved, paid), (seconds[best], seconds["base"], *amounts)
+    moved = [
+        _mean([row.get(key) or 0 for row in rows if row["policy"] == policy and row["feasible"]])
+        for policy, key in (("base", "evictions"), (best, "evictions"), (best, "bytes_remote"))
+    ]
+    return GainReason(best, saved, paid), (seconds[best], seconds["base"], *moved, *amounts)
 
 
-def _sentence(reason: GainReason, amounts: Sequence[str]) -> str:
+def _sentence(reason: GainReason, amounts: Sequence[Sequence[float]]) -> str:
     """Return a reason in words."""
     if reason.policy == "base":
         return "nothing beat base."
-    terms = [f"{amount} of {name}" for amount, name in
-             zip(amounts[2:], (*reason.saved, *reason.paid), strict=True)]  # fmt: skip
+    kinds: tuple[ValueFormat, ...] = ("seconds", "seconds", "count", "count", "bytes")
+    took, base, before, after, remote = map(_range, amounts, kinds)
+    terms = [f"{_range(amount)} of {name}" for amount, name in
+             zip(amounts[5:], (*reason.saved, *reason.paid), strict=True)]  # fmt: skip
     saved, paid = terms[: len(reason.saved)], terms[len(reason.saved) :]
-    text = f"{reason.policy} took {amounts[0]} against base's {amounts[1]} on average: it saved "
+    text = f"{reason.policy} took {took} against base's {base} on average: it saved "
     text += ", ".join(saved) or "a little of all"
-    return f"{text} and paid {', '.join(paid)}." if paid else f"{text}."
+    text += f" and paid {', '.join(paid)}" if paid else ""
+    return f"{text}; evictions: {after} instead of {before}; read in place: {remote}."
 
 
-def _range(seconds: Sequence[float]) -> str:
-    """Return seconds, or their range."""
-    ends = dict.fromkeys(format_value(each, "seconds") for each in (min(seconds), max(seconds)))
+def _range(amounts: Sequence[float], kind: ValueFormat = "seconds") -> str:
+    """Return amounts, or their range."""
+    ends = dict.fromkeys(format_value(each, kind) for each in (min(amounts), max(amounts)))
     return " to ".join(ends)
 
 

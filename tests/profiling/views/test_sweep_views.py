@@ -5,7 +5,6 @@ import pytest
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.files import is_results, read
-from louvain_um.profiling.sweep.replay_tables import explain
 from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.thesis import tables
 from louvain_um.profiling.views import terminal
@@ -172,18 +171,18 @@ def test_figures_of_several_graphs_are_means():
         return dict.fromkeys((f"seconds_{term}" for term in terms), 0.0) | {
             "graph": graph, "policy": policy, "oversubscription": 30.0, "gpu": "h200",
             "feasible": True, "seconds": seconds, "seconds_faults": faults,
-            "evictions": evictions, "bytes_remote": remote,
+            "evictions": evictions, "bytes_remote": remote, "bytes_to_device": 0,
+            "bytes_to_host": 0, "fault_groups": 0, "evidence": "modelled",
         }  # fmt: skip
 
     rows = [run("a", "base", 2.0, 1.0, 100, 0), run("b", "base", 4.0, 3.0, 40, 0),
             run("a", "adv2", 1.0, 0.0, 20, 1 << 20),
             run("b", "adv2", 1.0, 0.0, 0, 3 << 20)]  # fmt: skip
-    (both,) = explain(rows)
-    assert "3 times as fast as base, in the mean of 2 graphs: it saves 2 s of serving" in both
-    assert "(70 evictions become 10)" in both
-    assert "for 2.0 MiB read" in both
-    (one,) = explain(rows[::2])
-    assert "2 times as fast as base: it saves 1 s of serving faults (100 evictions" in one
+    (both,) = cost_breakdown.explanations(Sweep.of(rows))
+    assert "adv2 took 1.00 s against base's 3.00 s on average: it saved 2.00 s of faults" in both
+    assert both.endswith("; evictions: 10 instead of 70; read in place: 2.0 MiB.")
+    (one,) = cost_breakdown.explanations(Sweep.of(rows[::2]))
+    assert "saved 1.00 s of faults; evictions: 20 instead of 100; read in place: 1.0 MiB." in one
 
 
 def test_without_pyarrow_the_csv_is_read(tmp_path, monkeypatch):
