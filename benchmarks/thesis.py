@@ -60,6 +60,7 @@ from louvain_um.profiling.thesis.stand_ins import (
     StandIn,
     stand_in,
 )
+from louvain_um.profiling.views.sweep.cost_breakdown import explanations
 
 RATES = (0.0, 10.0, 30.0, 50.0, 70.0)
 """Oversubscriptions of the thesis, percent."""
@@ -87,7 +88,7 @@ def study(scale: float) -> dict[str, Any]:
         "published": {policy: list(values) for policy, values in GAINS.items()},
         "auto_is_the_plan_s_choice": sum(row["chosen"] == "plan" for row in auto),
         "auto_runs": len(auto),
-        "notes": [note for note in found.notes if note.startswith(("why", "Table"))],
+        "notes": [*explanations(found), *(n for n in found.notes if n.startswith("Table"))],
     }  # fmt: skip
 
 

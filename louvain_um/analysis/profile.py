@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from louvain_um.api import run
-from louvain_um.core.atomic_files import (
-    LockedFolder,
-    is_empty,
-    open_resolved,
-    write_csv,
-    write_text,
-)
-from louvain_um.core.plain_data import Within, build, parse
+from louvain_um.core.atomic_files import write_csv, write_text
+from louvain_um.core.plain_data import Within, build
+from louvain_um.core.run_folder import START_AGAIN, RunFolder
 from louvain_um.errors import LouvainUmError, OptionError, check_number
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
@@ -310,91 +303,33 @@ def envelope(lines: Iterable[ValueLine], low: float, high: float) -> list[BestRa
         best = after
 
 
-POINTS: Final = "points.jsonl"
-"""The setup on the first line, then one finished point a line."""
-
-
-class ProfileStore:
-    """Finished points of a profile, in a folder."""
+class ProfileStore(RunFolder):
+    """Finished points of a profile, in a folder; its first line has the setup."""
 
     def __init__(self, folder: Path, setup: Mapping[str, Any], *, force: bool = False) -> None:
-        self.folder = folder
-        path = folder / POINTS
-        setup = json.loads(json.dumps(setup))
-        check_folder(folder, force=force)
-        self._lock = LockedFolder(folder)
-        try:
-            self._open(path, setup, force=force)
-        except BaseException:
-            self._lock.close()
-            raise
-
-    def _open(self, path: Path, setup: Any, *, force: bool) -> None:
-        """Read the points that are there, and cut off what a kill left of another."""
-        try:
-            self.file: IO[bytes] = open_resolved(path, "a+b")
-        except OSError as error:
-            reason = (error.strerror or "cannot be written").lower()
-            raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
-        if force:
-            self.file.truncate(0)
         self.points: dict[float, ResolutionPoint] = {}
-        self.file.seek(0)
-        try:
-            whole = self._read(setup)
-        except LouvainUmError:
-            self.file.close()
-            raise
-        self.file.truncate(whole)
-        if not whole:
-            self._write_line({"setup": setup})
+        self._setup, self._found = json.loads(json.dumps(setup)), False
+        super().__init__(folder, self._take, force=force)
+        if not self._found:
+            self.write_line({"setup": self._setup})
 
-    def _read(self, setup: Any) -> int:
-        """Read the points; return where the last whole line ends."""
-        whole = 0
-        for number, line in enumerate(self.file):
-            if not line.endswith(b"\n"):
-                break  # cut short by a kill
-            try:
-                found = parse(line)
-                # A profile that was begun without a digest may resume.
-                before = {name: value for name, value in setup.items() if name != "digest"}
-                if number == 0 and found["setup"] not in (setup, before):
-                    raise LouvainUmError(
-                        f"{self.folder}: holds a profile of another graph or other options; name "
-                        "another folder, or pass --force (force=True) to start again"
-                    )
-                if number:
-                    point = ResolutionPoint.from_plain(found)
-                    self.points[point.resolution] = point
-            except (ValueError, KeyError, TypeError):
-                raise LouvainUmError(
-                    f"{self.folder / POINTS}:{number + 1}: is damaged; name another folder, or "
-                    "pass --force (force=True) to start again"
-                ) from None
-            whole += len(line)
-        return whole
-
-    def __enter__(self) -> ProfileStore:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.file.close()
-        self._lock.close()
+    def _take(self, number: int, found: Any) -> None:
+        """Keep the point of a line, and compare the setup of the first."""
+        if self._found:
+            point = ResolutionPoint.from_plain(found)
+            self.points[point.resolution] = point
+            return
+        # A profile that was begun without a digest may resume.
+        before = {name: value for name, value in self._setup.items() if name != "digest"}
+        if found["setup"] not in (self._setup, before):
+            raise LouvainUmError(
+                f"{self.folder}: holds a profile of another graph or other options; {START_AGAIN}"
+            )
+        self._found = True
 
     def add(self, point: ResolutionPoint) -> None:
         """Keep a finished point."""
-        self._write_line(point.as_plain())
-
-    def _write_line(self, value: Mapping[str, Any]) -> None:
-        self.file.write(json.dumps(value).encode() + b"\n")
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        self.write_line(point.as_plain())
 
     def write(self, profile: ResolutionProfile) -> None:
         """Write plateaus and points as tables, and both as JSON."""
@@ -405,19 +340,6 @@ class ProfileStore:
             write_csv(self.folder / name, rows, fields, force=True)
         text = json.dumps(summary(profile), indent=1) + "\n"
         write_text(self.folder / "profile.json", text, force=True)
-
-
-def check_folder(folder: Path, *, force: bool) -> None:
-    """Raise if a folder cannot take a profile, before any work is done."""
-    if folder.exists() and not folder.is_dir():
-        raise LouvainUmError(f"{folder}: is a file; name a folder")
-    if not folder.exists() and not folder.parent.is_dir():
-        raise LouvainUmError(f"{folder}: there is no folder {folder.parent}; create it first")
-    others = folder.is_dir() and not is_empty(folder) and not (folder / POINTS).is_file()
-    if others and not force:
-        raise LouvainUmError(
-            f"{folder}: holds other files; name another folder, or pass --force (force=True)"
-        )
 
 
 def summary(profile: ResolutionProfile) -> dict[str, Any]:

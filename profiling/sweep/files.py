@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Final
+from typing import Any, Final
 
-from louvain_um.core.atomic_files import (
-    appending,
-    is_empty,
-    lock,
-    open_resolved,
-    replacing,
-    write_csv,
-    write_text,
-)
+from louvain_um.core.atomic_files import replacing, write_csv, write_text
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.run_folder import POINTS, START_AGAIN, RunFolder, check_folder, read_points
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.replay_tables import (
     BEST,
@@ -34,75 +25,25 @@ from louvain_um.profiling.sweep.replay_tables import (
 )
 from louvain_um.profiling.sweep.results import Row, Sweep
 
-POINTS: Final = "points.jsonl"
-"""Finished points, one a line, in the order in which they were finished."""
-
 UNFINISHED: Final = "unfinished.json"
 """The points requested of a sweep that is not finished, and its notes."""
-
-POINT_PREFIX: Final = b'{"row": {'
-"""Start of the line of every point."""
 
 TABLES: Final = ("results", "groups", "iterations")
 SUFFIXES: Final = (".parquet", ".csv")
 """Tables of a sweep, and the formats of their files, the preferred one first."""
 
+Points = dict[tuple[Any, ...], dict[str, Any]]
+
 KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", "evidence", "setup")
 """Columns that identify a point; `setup` is a digest of everything that no other column shows."""
 
-SYNC_SECONDS: Final = 1.0
-"""Finished points of so many seconds may be lost if the machine, not the process, stops."""
 
-
-class SweepFolder:
+class SweepFolder(RunFolder):
     """Finished points of a sweep, in a folder that one process at a time writes to."""
 
     def __init__(self, folder: str | Path, *, force: bool = False) -> None:
-        self.folder = Path(folder)
-        path = self.folder / POINTS
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if not force:
-                refuse_other(self.folder)
-            self.file: IO[str] = open_resolved(path, "a+", "utf-8")
-        except OSError as error:
-            reason = (error.strerror or "cannot be written").lower()
-            raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
-        if not lock(self.file.fileno()):
-            self.file.close()
-            raise LouvainUmError(
-                f"{self.folder}: another sweep is writing there; wait for it, or name another "
-                "folder"
-            )
-        if force:
-            self.file.truncate(0)
-        self.next_sync = 0.0
-        self.points = self._read()
-
-    def __enter__(self) -> SweepFolder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with suppress(OSError):  # of what could not be written, an error has been raised
-            self.file.close()
-
-    def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
-        """Return the points on disk; the last line, if a kill cut it short, is dropped."""
-        try:
-            points, whole = read_points(self.folder)
-        except LouvainUmError as error:
-            # Nothing is deleted that may be of value.
-            self.file.close()
-            raise LouvainUmError(
-                f"{error}; name another folder, or pass --force (force=True) to start again"
-            ) from None
-        self.file.truncate(whole)
-        return points
+        self.points: Points = {}
+        super().__init__(folder, partial(_add, self.points), force=force)
 
     def __contains__(self, row: Mapping[str, Any]) -> bool:
         return key_of(row) in self.points
@@ -117,12 +58,7 @@ class SweepFolder:
         """Keep a finished point, and rows of other tables that came with it."""
         point = {"row": dict(row), **{name: list(rows) for name, rows in tables.items()}}
         self.points[key_of(row)] = json.loads(json.dumps(point))
-        with appending(self.folder / POINTS):
-            self.file.write(json.dumps(point) + "\n")
-            self.file.flush()
-            if time.monotonic() >= self.next_sync:
-                os.fsync(self.file.fileno())
-                self.next_sync = time.monotonic() + SYNC_SECONDS
+        self.write_line(point)
 
     def rows(self, keys: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of each table, of some points, in their order."""
@@ -149,19 +85,9 @@ class SweepFolder:
         (self.folder / UNFINISHED).unlink(missing_ok=True)
 
 
-def read_points(folder: Path) -> tuple[dict[tuple[Any, ...], dict[str, Any]], int]:
-    """Return finished points, and the bytes of their lines; a last one that was cut is no point."""
-    *lines, rest = (folder / POINTS).read_bytes().split(b"\n")
-    points: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            point: dict[str, Any] = json.loads(line)
-            points[_checked_key(point)] = point
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise LouvainUmError(f"{folder / POINTS}:{number}: is not a point of a sweep") from None
-    if rest and not (rest.startswith(POINT_PREFIX) or POINT_PREFIX.startswith(rest)):
-        raise LouvainUmError(f"{folder / POINTS}:{len(lines) + 1}: is not a point of a sweep")
-    return points, sum(len(line) + 1 for line in lines)
+def _add(points: Points, number: int, point: dict[str, Any]) -> None:
+    """Add the point of a line, or raise ValueError."""
+    points[_checked_key(point)] = point
 
 
 def _checked_key(point: Any) -> tuple[Any, ...]:
@@ -176,28 +102,12 @@ def _checked_key(point: Any) -> tuple[Any, ...]:
     return key
 
 
-def check_folder(folder: str | Path, *, force: bool = False) -> None:
+def check_sweep_folder(folder: Path, *, force: bool = False) -> None:
     """Refuse a folder that cannot hold a sweep; create none."""
-    path = Path(folder)
-    if path.is_dir() and not force:
-        if (path / POINTS).exists():
-            with SweepFolder(path):
-                return
-        refuse_other(path)
-    existing = next((each for each in (path, *path.parents) if each.exists()), Path())
-    if not existing.is_dir():
-        raise LouvainUmError(f"{path}: {existing} is not a folder; name another one")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise LouvainUmError(f"{path}: permission denied; name another folder")
-
-
-def refuse_other(folder: Path) -> None:
-    """Refuse a folder that holds anything but a sweep."""
-    if not (folder / POINTS).exists() and not is_empty(folder):
-        raise LouvainUmError(
-            f"{folder}: holds files that are not a sweep; "
-            "name another folder, or pass --force (force=True)"
-        )
+    check_folder(folder, force=force)
+    if not force and (folder / POINTS).exists():
+        with SweepFolder(folder):
+            return
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -226,8 +136,6 @@ CSV_BYTES: Final = 8
 """Bytes of a value in a CSV file, about."""
 
 RESULTS_FILES: Final = tuple(f"{TABLES[0]}{suffix}" for suffix in SUFFIXES)
-
-REMEDY = "name another folder with -o, or pass --force (force=True) to start again"
 
 
 def is_results(path: str | Path) -> bool:
@@ -314,7 +222,8 @@ def is_partial(folder: Path) -> bool:
 def read_partial(folder: Path) -> Sweep:
     """Return the finished points of a partial sweep; nothing is written."""
     try:
-        points = [*read_points(folder)[0].values()]
+        known: Points = {}
+        read_points(folder, partial(_add, known), "repeat the sweep's command")
         noted = json.loads((folder / UNFINISHED).read_text("utf-8"))
         notes, requested = [str(note) for note in noted["notes"]], list(noted["points"])
         keys = [tuple(key[name] for name in KEY) for key in requested]
@@ -328,7 +237,6 @@ def read_partial(folder: Path) -> Sweep:
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{folder}: {reason}; check the path") from None
-    known = {tuple(point["row"][name] for name in KEY): point for point in points}
     finished = [known[key] for key in keys if key in known]
     missing = [dict(zip(KEY, key, strict=True)) for key in keys if key not in known]
     if not finished:
@@ -377,7 +285,7 @@ def refuse_loss(store: SweepFolder, requested: Sequence[Mapping[str, Any]]) -> N
     try:
         rows = read_rows(path)
     except LouvainUmError as error:
-        raise LouvainUmError(f"{error}; {REMEDY}") from None
+        raise LouvainUmError(f"{error}; {START_AGAIN}") from None
     # As CSV holds them: values read from Parquet become the same text.
     known = {_text(key_of(row)): row for row in (p["row"] for p in store.points.values())}
     wanted = {_text(key_of(key)) for key in requested}
@@ -388,13 +296,13 @@ def refuse_loss(store: SweepFolder, requested: Sequence[Mapping[str, Any]]) -> N
         if key not in known or not _same(row, known[key]):
             raise LouvainUmError(
                 f"{path}: has a row that this folder's sweep did not write, perhaps an edited "
-                f"one; move the file, or {REMEDY}"
+                f"one; move the file, or {START_AGAIN}"
             )
         if key not in wanted:
             raise LouvainUmError(
                 f"{store.folder}: holds results of another sweep, such as {row['graph']} "
                 f"{row['policy']} at {float(row['oversubscription']):g} % on {row['gpu']} (other "
-                f"settings, or not requested now); {REMEDY}"
+                f"settings, or not requested now); {START_AGAIN}"
             )
 
 

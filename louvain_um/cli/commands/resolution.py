@@ -73,7 +73,7 @@ def resolution(
     )  # fmt: skip
     drawn = False
     if output is not None:
-        from louvain_um.analysis.profile import check_folder
+        from louvain_um.core.run_folder import check_folder
 
         if output.suffix in (".svg", ".png", ".pdf", ".csv", ".json", ".html"):
             raise OptionError(

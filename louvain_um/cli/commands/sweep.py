@@ -173,11 +173,11 @@ def sweep(
     )
     # A bad folder raises before graphs are read.
     from louvain_um.profiling.access.recordings import recording_in
-    from louvain_um.profiling.sweep.files import check_folder
+    from louvain_um.profiling.sweep.files import check_sweep_folder
     from louvain_um.profiling.sweep.points import subject_of, subject_of_trace
     from louvain_um.profiling.sweep.run import Progress
 
-    check_folder(output, force=force)
+    check_sweep_folder(output, force=force)
     has_packages("report.html", "report", "jinja2", quiet=quiet)
     notes: list[str] = []
     read: dict[str, Graph] = {}

@@ -191,7 +191,7 @@ REFUSED = [
     ("resolution friends.csv --low 2 --high 1", 2, "--low must be below high"),
     ("resolution friends.csv --points 1", 2, "--points must lie in"),
     ("resolution friends.csv --low 0", 2, "--low must lie in 1e-100 … 1e+100, not 0"),
-    ("resolution none.txt -o a/b", 1, "there is no folder"),
+    ("resolution none.txt -o friends.csv/b", 1, "friends.csv is not a folder"),
     ("resolution friends.csv -o profile.svg", 2, "without .svg"),
     ("draw none.txt -o a.gif", 2, "must end in .png"),
     ("draw friends.csv -o a.html --kind sizes", 2, "leave out --kind"),

@@ -176,7 +176,7 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("points", "unfinished", "reported"),
-    [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is not a point"),
+    [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is damaged"),
      ("", "{}", "unfinished.json: is damaged"), ("", "[", "unfinished.json: is damaged")],
 )  # fmt: skip
 def test_what_cannot_be_read_of_a_stopped_sweep_is_reported(tmp_path, points, unfinished, reported):
@@ -227,11 +227,11 @@ def test_groups_are_reported_where_base_could_run(graph, tmp_path, monkeypatch):
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(LouvainUmError, match="holds files that are not a sweep"):
+    with pytest.raises(LouvainUmError, match="holds other files"):
         SweepFolder(tmp_path)
     with (
         SweepFolder(tmp_path / "new") as store,
-        pytest.raises(LouvainUmError, match="another sweep"),
+        pytest.raises(LouvainUmError, match="another run is writing"),
     ):
         SweepFolder(store.folder)
 

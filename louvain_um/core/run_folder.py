@@ -1,0 +1,100 @@
+"""Folders in which a run that was stopped resumes: finished points are lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from louvain_um.core.atomic_files import LockedFolder, appending, is_empty, open_resolved
+from louvain_um.core.plain_data import parse
+from louvain_um.errors import LouvainUmError
+
+POINTS: Final = "points.jsonl"
+"""Finished points, one a line, in the order in which they were finished."""
+
+START_AGAIN: Final = "name another folder, or pass --force (force=True) to start again"
+
+LINE_BEGIN: Final = b'{"'
+"""Start of every line, by which one that was cut short is known."""
+
+SYNC_SECONDS: Final = 1.0
+"""Finished points of so many seconds may be lost if the machine, not the process, stops."""
+
+
+class RunFolder:
+    """A folder that one run at a time writes its finished points to; none is overwritten."""
+
+    def __init__(
+        self, folder: str | Path, take: Callable[[int, Any], None], *, force: bool = False
+    ) -> None:
+        """Open a folder; give `take` the number and content of each line, unless `force` is on."""
+        self.folder = Path(folder)
+        check_folder(folder, force=force)
+        self._lock, self._next_sync = LockedFolder(folder), 0.0
+        self._file: IO[bytes] | None = None
+        try:
+            self._file = open_resolved(self.folder / POINTS, "a+b")
+            self._file.truncate(0 if force else read_points(self.folder, take, START_AGAIN))
+        except OSError as error:
+            self.close()
+            reason = (error.strerror or "cannot be written").lower()
+            raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def write_line(self, value: Mapping[str, Any]) -> None:
+        """Append a line."""
+        assert self._file is not None
+        with appending(self.folder / POINTS):
+            self._file.write(json.dumps(value).encode() + b"\n")
+            self._file.flush()
+            if time.monotonic() >= self._next_sync:
+                os.fsync(self._file.fileno())
+                self._next_sync = time.monotonic() + SYNC_SECONDS
+
+    def close(self) -> None:
+        """Let others write to the folder."""
+        if self._file is not None:
+            with suppress(OSError):  # of what could not be written, an error has been raised
+                self._file.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_folder(folder: str | Path, *, force: bool = False) -> None:
+    """Refuse a folder that cannot hold a run's points, before any work is done; create none."""
+    path = Path(folder)
+    existing = next((each for each in (path, *path.parents) if each.exists()), Path())
+    if not existing.is_dir():
+        raise LouvainUmError(f"{path}: {existing} is not a folder; name another one")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise LouvainUmError(f"{path}: permission denied; name another folder")
+    if not force and existing == path and not (path / POINTS).exists() and not is_empty(path):
+        raise LouvainUmError(f"{path}: holds other files; {START_AGAIN}")
+
+
+def read_points(folder: Path, take: Callable[[int, Any], None], remedy: str) -> int:
+    """Give `take` every whole line, of which it may raise ValueError; return the bytes of these."""
+    path, whole, number = folder / POINTS, 0, 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                if line.endswith(b"\n"):
+                    take(number, parse(line))
+                    whole += len(line)
+                elif line[: len(LINE_BEGIN)] not in (LINE_BEGIN, LINE_BEGIN[:1]):
+                    raise ValueError("was not cut short by a kill")
+            except (ValueError, KeyError, TypeError):
+                raise LouvainUmError(f"{path}:{number}: is damaged; {remedy}") from None
+    return whole
