@@ -1,6 +1,6 @@
 """What the tests on a device showed, and a digest of every file that could change that.
 
-A run may be of a part of the files with such tests (``--evidence-part 1/2``); the evidence of all
+A run may be of a part of these tests (``--evidence-part 1/2``); the evidence of all
 parts, of the same sources, adds up. Parts that ran on other machines are added by
 
     python -m tests.gpu_evidence FILE ...
@@ -66,10 +66,10 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_addoption(parser):
-    """Let a run be of a part of the files with tests on a device."""
+    """Let a run be of a part of the tests on a device."""
     parser.addoption(
         "--evidence-part", default="1/1", metavar="K/N", type=part_of,
-        help="of the files with tests on a device, run the K-th of N parts; their evidence adds up",
+        help="of the tests on a device, run every N-th, from the K-th on; evidence of parts adds up",
     )  # fmt: skip
 
 
@@ -80,16 +80,16 @@ def part_of(text):
     return text
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out the files of other parts: those with most tests are dealt in turn."""
+    """Leave out the tests of other parts, after those without a device are left out."""
     k, n = map(int, config.getoption("evidence_part").split("/"))
     if n == 1:
         return
-    files = Counter(item.path for item in items if item.get_closest_marker("gpu"))
-    dealt = sorted(files, key=lambda path: (-files[path], path))
-    own = {path for i, path in enumerate(dealt) if i % (2 * n) in (k - 1, 2 * n - k)}
-    config.hook.pytest_deselected(items=[item for item in items if item.path not in own])
-    items[:] = [item for item in items if item.path in own]
+    own = items[k - 1 :: n]
+    del items[k - 1 :: n]
+    config.hook.pytest_deselected(items=[*items])
+    items[:] = own
 
 
 def pytest_sessionfinish(session, exitstatus):
