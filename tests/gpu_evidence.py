@@ -69,7 +69,7 @@ def pytest_addoption(parser):
     """Let a run be of a part of the tests on a device."""
     parser.addoption(
         "--evidence-part", default="1/1", metavar="K/N", type=part_of,
-        help="of the tests on a device, run every N-th, from the K-th on; evidence of parts adds up",
+        help="of the tests on a device, run every N-th, from the K-th on; evidence adds up",
     )  # fmt: skip
 
 
