@@ -17,7 +17,7 @@ from louvain_um.placement.program.blocking import BlockingCurve
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.sweep import results
-from louvain_um.profiling.sweep.results import Sweep, gains
+from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.thesis import published
 from louvain_um.profiling.views.canvas import (
     PALETTE,
@@ -29,17 +29,26 @@ from louvain_um.profiling.views.canvas import (
     require_matplotlib,
 )
 from louvain_um.profiling.views.session import over_time, tables
-from louvain_um.profiling.views.session.analysis import GROUP_TITLES, SessionAnalysis, evidence
+from louvain_um.profiling.views.session.analysis import (
+    GROUP_TITLES,
+    Matter,
+    SessionAnalysis,
+    evidence,
+)
 from louvain_um.profiling.views.session.compare import run_labels
 from louvain_um.profiling.views.session.pages import Axis, Layer, accesses, faults
 from louvain_um.profiling.views.session.phase_tables import times_by_level
+from louvain_um.profiling.views.sweep.curves import (
+    Lines,
+    gain_lines,
+    iteration_lines,
+    shares,
+    time_lines,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Lines = dict[str, dict[float, float]]
-"""Values by x, of lines by name."""
 
 LABEL: Final = 0.045
 """Distance between the names of two lines, relative to the height of a panel."""
@@ -50,23 +59,19 @@ def sweep_charts(sweep: Sweep) -> dict[str, Figure | None]:
     result: dict[str, Figure | None] = {"gains": gain_chart(sweep)}
     for number, graph in enumerate(dict.fromkeys(row["graph"] for row in sweep.results)):
         result[f"times-{number}-{_plain(graph)}"] = time_chart(sweep, graph)
-    result["access-shares"] = share_chart(sweep, "accesses", published.ACCESS_SHARE)
-    result["fault-shares"] = share_chart(sweep, "gpu_faults", published.FAULT_SHARE)
-    for number, graph in enumerate(dict.fromkeys(row["graph"] for row in sweep.iterations)):
-        result[f"iterations-{number}-{_plain(graph)}"] = iteration_chart(sweep, graph)
+    for key, name in (("accesses", "access"), ("gpu_faults", "fault")):
+        bars, how = shares(sweep, key)
+        result[f"{name}-shares"] = share_chart(bars, key, how)
+    for number, (graph, lines) in enumerate(iteration_lines(sweep).items()):
+        result[f"iterations-{number}-{_plain(graph)}"] = iteration_chart(sweep, graph, lines)
     return result
 
 
 def time_chart(sweep: Sweep, graph: str) -> Figure | None:
     """Return seconds by policy and oversubscription, a panel per machine (Figures 4.20 to 4.23)."""
-    rows = [r for r in sweep.results if r["graph"] == graph and r["feasible"] and r["seconds"]]
-    if not rows:
+    lines = time_lines(sweep, graph)
+    if not lines:
         return None
-    lines: dict[str, Lines] = {}
-    for machine in results.machines(rows):
-        panel = lines.setdefault(results.machine_label(machine), {})
-        for row in sorted(results.runs_on(rows, machine), key=lambda row: row["oversubscription"]):
-            panel.setdefault(row["policy"], {})[row["oversubscription"]] = row["seconds"]
     figure = _panels(lines, policy_colours(row["policy"] for row in sweep.results))
     figure.axes[0].set_ylabel("seconds")
     figure.suptitle(graph, fontsize=10)
@@ -75,16 +80,9 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
 
 def gain_chart(sweep: Sweep) -> Figure | None:
     """Return mean gains over base, a panel per machine, the study's published (Table 4.6) last."""
-    lines: dict[str, Lines] = {}
-    rows = published.averaged(sweep)
-    for machine in results.machines(rows):
-        if found := gains(results.runs_on(rows, machine)):
-            lines[results.machine_label(machine)] = found
+    lines = gain_lines(sweep)
     if not lines:
         return None
-    if sweep.is_study:
-        lines["published"] = {policy: dict(zip(published.RATES, values, strict=True))
-                              for policy, values in published.GAINS.items()}  # fmt: skip
     figure = _panels(
         lines, policy_colours([*(r["policy"] for r in sweep.results), *published.GAINS])
     )
@@ -129,43 +127,32 @@ def _label_ends(axes: Axes, lines: Lines, colours: Mapping[str, str]) -> None:
         )  # fmt: skip
 
 
-def share_chart(sweep: Sweep, key: str, published_shares: tuple[float, ...]) -> Figure | None:
-    """Return shares by group, one bar per graph, the published mean last (Figures 4.1 and 4.10)."""
-    rows = [row for row in sweep.groups if row.get(key)]
-    graphs = list(dict.fromkeys(row["graph"] for row in rows))
-    if not graphs:
+def share_chart(bars: Mapping[str, Mapping[str, float]], key: str, evidence: str) -> Figure | None:
+    """Return shares by group, a bar for each graph or run (Figures 4.1 and 4.10)."""
+    if not any(sum(parts.values()) for parts in bars.values()):
         return None
-    figure, axes = new_figure(WIDE, TALL)
-    bars = [*graphs, *(["published, mean"] if sweep.is_study else [])]
-    for number, graph in enumerate(bars):
-        values: dict[str, float] = dict(zip(published.GROUPS, published_shares, strict=True))
-        if number < len(graphs):
-            values = {}
-            for row in rows:
-                if row["graph"] == graph:
-                    values.setdefault(row["group"], float(row[key]))
-        total, bottom = sum(values.values()), 0.0
-        for group, value in values.items():
+    figure, axes = new_figure(WIDE, 1.1 + 0.5 * len(bars))
+    for number, (name, parts) in enumerate(reversed([*bars.items()])):
+        left, total = 0.0, sum(parts.values())
+        for group, value in parts.items():
             share = 100 * value / total
-            axes.bar([number], [share], 0.7, bottom=bottom, color=colour(group, 0),
-                     label=group if number == 0 else None)  # fmt: skip
-            bottom += share
-    axes.set_xticks(range(len(bars)), bars, rotation=30, ha="right", fontsize=8)
-    axes.set_ylabel(f"% of {key.replace('gpu_', 'page ')}, {results.evidence_of(rows)}")
-    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+            axes.barh([name], [share], left=left, color=colour(group, 0),
+                      label=None if number else GROUP_TITLES.get(group, group))  # fmt: skip
+            if share > 4:
+                axes.text(left + share / 2, number, f"{share:.1f} %", ha="center", va="center",
+                          fontsize=8)  # fmt: skip
+            left += share
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(f"% of {key.replace('gpu_', 'GPU ')}; {evidence}")
+    axes.legend(ncols=4, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     return figure
 
 
-def iteration_chart(sweep: Sweep, graph: str) -> Figure | None:
+def iteration_chart(sweep: Sweep, graph: str, lines: Lines) -> Figure:
     """Return iteration times by oversubscription (Figure 4.11)."""
-    rows = [row for row in sweep.iterations if row["graph"] == graph]
-    lines: Lines = {}
-    for row in rows:
-        name = f"{row.get('policy') or 'base'} at {results.format_rate(row['oversubscription'])}"
-        lines.setdefault(name, {})[row["number"]] = row["seconds"]
     colours = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(lines)}
     figure = _panels({graph: lines}, colours, "iteration of the run")
-    figure.axes[0].set_ylabel(f"seconds, {results.evidence_of(rows)}")
+    figure.axes[0].set_ylabel(f"seconds, {results.evidence_of(sweep.iterations)}")
     return figure
 
 
@@ -233,8 +220,8 @@ def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[
     if sessions:
         analysis = SessionAnalysis(sessions[0])
         axis = Axis.of(analysis, ROWS, COLUMNS)
-        figures["access-by-group"] = by_group(analysis, "accesses")
-        figures["faults-by-group"] = by_group(analysis, "gpu_faults")
+        figures["access-by-group"] = by_group(analysis, "accesses", "access")
+        figures["faults-by-group"] = by_group(analysis, "gpu_faults", "memory")
         figures["access-map"] = page_map(analysis, axis, accesses, "Memory accesses")
         figures["fault-map"] = page_map(analysis, axis, faults, "Page faults")
         figures["level-times"] = level_times(sessions)
@@ -245,32 +232,11 @@ def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[
     return {name: figure for name, figure in figures.items() if figure is not None}
 
 
-def by_group(analysis: SessionAnalysis, key: str) -> Figure | None:
-    """Return each group's share of accesses or faults (Figures 4.1 and 4.10)."""
+def by_group(analysis: SessionAnalysis, key: str, matter: Matter) -> Figure | None:
+    """Return each group's share of a run's accesses or faults (Figures 4.1 and 4.10)."""
     rows = [row for row in tables.by_group(analysis).rows if row.get(key)]
-    if not rows:
-        return None
-    figure, axes = new_figure(WIDE, 1.6)
-    left, total = 0.0, sum(row[key] for row in rows)
-    for row in rows:
-        share = 100 * row[key] / total
-        axes.barh(
-            [0],
-            [share],
-            left=left,
-            color=colour(row["group"], 0),
-            label=GROUP_TITLES.get(row["group"], row["group"]),
-        )
-        if share > 4:
-            axes.text(left + share / 2, 0, f"{share:.1f} %", ha="center", va="center", fontsize=8)
-        left += share
-    axes.set_yticks([])
-    axes.set_xlim(0, 100)
-    about = "access" if key == "accesses" else "memory"
-    how = evidence(analysis.session, about)  # type: ignore[arg-type]
-    axes.set_xlabel(f"% of {key.replace('gpu_', 'GPU ')}; {how}")
-    axes.legend(ncols=4, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
-    return figure
+    bars = {"": {row["group"]: float(row[key]) for row in rows}}
+    return share_chart(bars, key, evidence(analysis.session, matter))
 
 
 def page_map(

@@ -30,6 +30,7 @@ from louvain_um.profiling.views.session.phase_tables import (
     times_outside_levels,
 )
 from louvain_um.profiling.views.session.verdict import Verdict, verdict
+from louvain_um.profiling.views.sweep.curves import Lines
 from louvain_um.profiling.views.table import Table, ValueFormat
 
 ROOM = 3_600_000
@@ -312,17 +313,15 @@ def _cost_bars(analysis: SessionAnalysis) -> Figure | None:
 
 
 def _iteration_lines(analysis: SessionAnalysis) -> Figure | None:
-    series: dict[str, tuple[list[float], list[float]]] = {}
+    series: Lines = {}
     cycles = iteration_cycles(analysis)
     for number, (cycle, span) in enumerate(zip(cycles, analysis.iterations, strict=True), 1):
         level = f", level {span.level}" if span.level >= 0 else ""
         name = f"{span.phase}{level}" + (f", cycle {cycle}" if cycle else "")
         if name not in series and len(series) >= MOST_LINES:
             name = "later ones"
-        x, y = series.setdefault(name, ([], []))
-        x.append(number)
-        y.append(span.seconds)
-    if all(len(x) < 2 for x, _ in series.values()):
+        series.setdefault(name, {})[number] = span.seconds
+    if all(len(by) < 2 for by in series.values()):
         return None
     phases = dict.fromkeys(span.phase for span in analysis.iterations)
     return Figure(
@@ -382,7 +381,7 @@ def power_chart(session: SessionData) -> Figure | None:
     if len(times) < 2:
         return None
     step = max(1, len(times) // 400)
-    seconds = [time / 1e9 for time in times[::step]]
-    chart = svg.lines({"watts": (seconds, list(watts[::step]))}, "count", x_title="seconds")
+    line = dict(zip((time / 1e9 for time in times[::step]), watts[::step], strict=True))
+    chart = svg.lines({"watts": line}, "count", x_title="seconds")
     how = evidence(session, "energy") if is_available(session, "energy") else "measured"
     return Figure(name="power-chart", title="Power, in watts", svg=chart, evidence=how)

@@ -97,7 +97,7 @@ def areas(
 
 
 def lines(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    series: Mapping[str, Mapping[float, float]],
     kind: ValueFormat,
     *,
     x_title: str = "",
@@ -107,16 +107,14 @@ def lines(
     width: int = WIDTH,
     limits: Sequence[float] | None = None,
 ) -> Markup:
-    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y."""
+    """Return lines through points, each series y by x; `logarithmic` applies to y."""
     # `limits` are the least and the largest y of charts that are compared.
     colours = colours or {name: colour(name, at) for at, name in enumerate(series)}
     height, left, bottom = 220, 70, 34
     right = int(30 + LETTER * max((len(name) for name in series), default=0)) if labelled else 20
     room = width - left - right
-    xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
-    ys = np.concatenate(
-        [np.asarray(y, float) for y in (*(y for _, y in series.values()), limits or ())]
-    )
+    xs = np.array([x for by in series.values() for x in by] or [0.0], float)
+    ys = np.array([*(y for by in series.values() for y in by.values()), *(limits or ())], float)
     ys = ys[np.isfinite(ys) & ((ys > 0) | (not logarithmic))]
     low, high = (float(ys.min()), float(ys.max())) if len(ys) else (0.1, 1.0)
     low = low / 1.2 if logarithmic else 0.0
@@ -145,11 +143,11 @@ def lines(
             body.append(caption(x, height + 15, f"{tick:g}", "middle"))
         body.append(caption(left + room, height + 30, x_title, "end"))
     ends: list[tuple[float, float, str, str]] = []
-    for name, (x_values, y_values) in series.items():
+    for name, by in series.items():
         fill = colours[name]
         points = [
             (left + room * (x - first) / max(last - first, 1e-12), height_of(y), x, y)
-            for x, y in zip(x_values, y_values, strict=True)
+            for x, y in by.items()
             if math.isfinite(y) and (y > 0 or not logarithmic)
         ]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in points)

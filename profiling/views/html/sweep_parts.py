@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
+from itertools import cycle
+from typing import Any
 
 from louvain_um.profiling.sweep import results
 from louvain_um.profiling.sweep.replay_tables import merge_equal
-from louvain_um.profiling.sweep.results import Sweep, gains
+from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views.canvas import PALETTE, policy_colours
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, PagePart, non_empty
 from louvain_um.profiling.views.sweep import cost_breakdown
+from louvain_um.profiling.views.sweep.curves import (
+    SHARES,
+    Lines,
+    gain_lines,
+    iteration_lines,
+    shares,
+    time_lines,
+)
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
-from louvain_um.profiling.views.table import Table
+from louvain_um.profiling.views.table import Table, ValueFormat
 
 MOST_CHARTS = 40
 
@@ -81,75 +91,53 @@ def sweep_parts(sweep: Sweep) -> list[PagePart]:
 def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
     """Return the gain over base of each policy by oversubscription, the best policy first."""
     items: list[Table | Figure] = []
-    rows = published.averaged(sweep)
-    for number, machine in enumerate(results.machines(rows)):
-        found = gains(results.runs_on(rows, machine))
-        rates = sorted({rate for by in found.values() for rate in by})
-        if not rates:
+    for machine, found in gain_lines(sweep).items():
+        if machine == "published":
             continue
+        rates = sorted({rate for by in found.values() for rate in by})
 
-        def mean(policy: str, found: dict[str, dict[float, float]] = found) -> float:
+        def mean(policy: str, found: Lines = found) -> float:
             ratios = found[policy].values()
             return sum(math.log(max(ratio, SMALLEST)) for ratio in ratios) / len(ratios)
 
         policies = sorted(found, key=lambda policy: (-mean(policy), policy))
         items.append(
             Figure(
-                name=f"gain-heat-{number}",
-                title=f"Gain over base, {results.machine_label(machine)}: above 1× is faster",
+                name=f"gain-heat-{len(items)}",
+                title=f"Gain over base, {machine}: above 1× is faster",
                 svg=svg.heat(
                     policies,
                     [results.format_rate(rate) for rate in rates],
                     [[found[policy].get(rate, math.nan) for rate in rates] for policy in policies],
                 ),
-                evidence=f"seconds {results.machine_label(machine)}, means over graphs",
+                evidence=f"seconds {machine}, means over graphs",
             )
         )
     return items
 
 
+def _line_chart(
+    name: str, title: str, evidence: str, lines: Lines, kind: ValueFormat, **how: Any
+) -> Figure:
+    """Return lines with their names, on a logarithmic scale."""
+    how = {"x_title": "oversubscription, %", "logarithmic": True, "labelled": True, **how}
+    return Figure(name=name, title=title, svg=svg.lines(lines, kind, **how), evidence=evidence)
+
+
 def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return gains by oversubscription, and the published ones."""
     items: list[Table | Figure] = []
-    colours = policy_colours(["base", *(row["policy"] for row in sweep.results)])
-    rows = published.averaged(sweep)
-    for number, machine in enumerate(results.machines(rows)):
-        gained = gains(results.runs_on(rows, machine))
-        series = {policy: (list(by), list(by.values())) for policy, by in gained.items()}
-        if series:
-            rates = sorted({rate for by in gained.values() for rate in by})
-            series["base"] = (rates, [1.0] * len(rates))
-            items.append(
-                Figure(
-                    name=f"gain-chart-{number}",
-                    title="Mean gain over base by oversubscription in percent",
-                    svg=svg.lines(
-                        series,
-                        "times",
-                        x_title="oversubscription, %",
-                        logarithmic=True,
-                        colours=colours,
-                        labelled=True,
-                    ),
-                    evidence=f"seconds {results.machine_label(machine)}",
-                )
-            )
-    if items and sweep.is_study:
-        published_values = {name: (published.RATES, row) for name, row in published.GAINS.items()}
-        items.append(
-            Figure(
-                name="gain-chart-published",
-                title="The same as published (Table 4.6)",
-                svg=svg.lines(
-                    published_values,
-                    "times",
-                    x_title="oversubscription, %",
-                    logarithmic=True,
-                    labelled=True,
-                ),
-                evidence="published: Rundemanen on P4000 and RTX 3060 Ti",
-            )
-        )
+    colours = policy_colours(["base", *(row["policy"] for row in sweep.results), *published.GAINS])
+    for number, (machine, found) in enumerate(gain_lines(sweep).items()):
+        name, title = f"gain-chart-{number}", "Mean gain over base by oversubscription in percent"
+        how, lines = f"seconds {machine}", found
+        if machine == "published":
+            name, title = "gain-chart-published", "The same as published (Table 4.6)"
+            how = "published: Rundemanen on P4000 and RTX 3060 Ti"
+        else:
+            rates = sorted({rate for by in found.values() for rate in by})
+            lines = {**found, "base": dict.fromkeys(rates, 1.0)}
+        items.append(_line_chart(name, title, how, lines, "times", colours=colours))
     return items
 
 
@@ -158,27 +146,14 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
     items: list[Table | Figure] = []
     colours = policy_colours(row["policy"] for row in sweep.results)
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
-        rows = [row for row in sweep.results
-                if row["graph"] == graph and row["feasible"] and row["seconds"]]  # fmt: skip
-        limits = [pick(row["seconds"] for row in rows) for pick in (min, max)] if rows else None
-        for machine in sorted(results.machines(rows)):
-            series: dict[str, tuple[list[float], list[float]]] = {}
-            for row in sorted(
-                results.runs_on(rows, machine), key=lambda row: row["oversubscription"]
-            ):
-                x, y = series.setdefault(row["policy"], ([], []))
-                x.append(row["oversubscription"])
-                y.append(row["seconds"])
+        panels = time_lines(sweep, graph)
+        seconds = [s for lines in panels.values() for by in lines.values() for s in by.values()]
+        for machine, lines in panels.items():
             title = sweep.cited(f"{graph}: seconds by oversubscription", "Figures 4.20 to 4.23")
+            limits = min(seconds), max(seconds)
             items.append(
-                Figure(
-                    name=f"time-chart-{len(items)}",
-                    title=title,
-                    svg=svg.lines(series, "seconds", x_title="oversubscription, %",
-                                  logarithmic=True, colours=colours, labelled=True,
-                                  width=svg.NARROW, limits=limits),
-                    evidence=f"seconds {results.machine_label(machine)}",
-                )
+                _line_chart(f"time-chart-{len(items)}", title, f"seconds {machine}", lines,
+                            "seconds", colours=colours, width=svg.NARROW, limits=limits)
             )  # fmt: skip
     return items
 
@@ -205,50 +180,23 @@ def _term_charts(sweep: Sweep) -> list[Table | Figure]:
 def _shares(sweep: Sweep) -> list[Table | Figure]:
     """Return shares by group, one bar per graph, the published mean last: Figures 4.1 and 4.10."""
     items: list[Table | Figure] = []
-    for key, title, mean in (
-        ("accesses", sweep.cited("Shares of accesses", "Figure 4.1"), published.ACCESS_SHARE),
-        ("gpu_faults", sweep.cited("Shares of page faults", "Figure 4.10"), published.FAULT_SHARE),
-    ):
-        rows = [row for row in sweep.groups if row.get(key)]
-        bars: dict[str, dict[str, float]] = {}
-        for row in rows:
-            rate = row.get("oversubscription")
-            text = f"{row['graph']}" + (
-                f" at {results.format_rate(rate)}" if rate is not None else ""
-            )
-            bars.setdefault(text, {}).setdefault(row["group"], float(row[key]))
+    for key, (title, figure, _) in SHARES.items():
+        bars, how = shares(sweep, key)
         if bars:
-            how = results.evidence_of(rows)
-            if sweep.is_study:
-                bars["published, mean"] = dict(zip(published.GROUPS, mean, strict=True))
-                how += "; last bar published"
             chart = svg.bars([*bars.items()], "rate", share=True)
-            items.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
+            items.append(
+                Figure(name=f"{key}-shares", title=sweep.cited(title, figure), svg=chart,
+                       evidence=how)
+            )  # fmt: skip
     return items
 
 
 def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
     """Return iteration times by oversubscription, one chart per graph: Figure 4.11."""
-    items: list[Table | Figure] = []
-    for graph in list(dict.fromkeys(row["graph"] for row in sweep.iterations))[:MOST_CHARTS]:
-        rows = [row for row in sweep.iterations if row["graph"] == graph]
-        series: dict[str, tuple[list[float], list[float]]] = {}
-        for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
-            name = (
-                f"{row.get('policy') or 'base'} at {results.format_rate(row['oversubscription'])}"
-            )
-            x, y = series.setdefault(name, ([], []))
-            x.append(row["number"])
-            y.append(row["seconds"])
-        colours = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(series)}
-        chart = svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True,
-                          colours=colours, labelled=True)  # fmt: skip
-        items.append(
-            Figure(
-                name=f"iterations-{len(items)}",
-                title=sweep.cited(f"{graph}: iteration times", "Figure 4.11"),
-                svg=chart,
-                evidence=f"seconds {results.evidence_of(rows)}",
-            )
-        )
-    return items
+    how = f"seconds {results.evidence_of(sweep.iterations)}"
+    return [
+        _line_chart(f"iterations-{number}", sweep.cited(f"{graph}: iteration times", "Figure 4.11"),
+                    how, lines, "seconds", x_title="iteration of the run",
+                    colours=dict(zip(lines, cycle(PALETTE))))
+        for number, (graph, lines) in enumerate([*iteration_lines(sweep).items()][:MOST_CHARTS])
+    ]  # fmt: skip

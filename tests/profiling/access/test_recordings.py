@@ -43,5 +43,5 @@ def test_an_archive_of_many_arrays_is_reported_in_short(tmp_path):
 
 
 def test_a_chart_of_decades_bears_that_nothing_is_above_zero():
-    drawn = lines({"base": ([0, 50], [0.0, 0.0])}, "seconds", logarithmic=True)
+    drawn = lines({"base": {0: 0.0, 50: 0.0}}, "seconds", logarithmic=True)
     assert "nan" not in drawn
