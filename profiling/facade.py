@@ -10,9 +10,8 @@ from typing import Any, Self
 from louvain_um.errors import LouvainUmError, OptionError, check_texts, checks_kinds
 from louvain_um.formats.file_types import path_text
 from louvain_um.profiling.session import Lifetime, SessionData, storage
-from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.sources import nsys
-from louvain_um.profiling.views.session.analysis import lines
+from louvain_um.profiling.views.session.analysis import lines, summary
 
 
 class Session(SessionData):

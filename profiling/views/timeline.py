@@ -13,9 +13,9 @@ import numpy as np
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.compiling import COMPILE
 from louvain_um.profiling.session.data import OTHER, event_arrays, spans_of
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, merge
-from louvain_um.profiling.session.summary import COMPILE
 from louvain_um.profiling.views.session import over_time
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis, evidence
 

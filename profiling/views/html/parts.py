@@ -9,8 +9,7 @@ from markupsafe import Markup
 
 from louvain_um.options import unusual
 from louvain_um.profiling.session import SessionData
-from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.views.session.analysis import evidence, overall
+from louvain_um.profiling.views.session.analysis import evidence, overall, summary
 from louvain_um.profiling.views.session.verdict import Verdict
 from louvain_um.profiling.views.table import Table, ValueFormat, format_short, format_value
 from louvain_um.results.display import count

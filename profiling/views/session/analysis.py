@@ -11,10 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PhaseSpan, SessionData
+from louvain_um.profiling.session.compiling import compile_spans, run_joules, without_compiling
 from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind, Source
-from louvain_um.profiling.session.summary import compile_spans, summary, without_compiling
 from louvain_um.profiling.views.table import ValueFormat, format_value
+
+FIGURES: dict[str, tuple[Kind, str, Cause | None]] = {
+    "bytes_to_device": (Kind.HTOD, "bytes", None),
+    "bytes_to_host": (Kind.DTOH, "bytes", None),
+    "bytes_evicted": (Kind.DTOH, "bytes", Cause.EVICTION),
+    "gpu_fault_groups": (Kind.GPU_FAULT_GROUP, "rows", None),
+    "gpu_faults": (Kind.GPU_FAULT_GROUP, "count", None),
+    "cpu_faults": (Kind.CPU_FAULT, "count", None),
+    "thrashing": (Kind.THRASHING, "count", None),
+    "throttling": (Kind.THROTTLING, "count", None),
+    "remote_maps": (Kind.REMOTE_MAP, "count", None),
+    "accesses": (Kind.ACCESS, "count", None),
+}
+"""Figures of a session and of its groups: the kind of events, the column added up, the cause."""
 
 SHOWN = {
     "bytes_to_device": "to the device",
@@ -27,6 +41,62 @@ SHOWN = {
 
 COUNTED = ("events", "samples", "launches", "instrumented_places")
 """Counts that a source may report."""
+
+
+def summary(session: SessionData) -> dict[str, Any]:
+    """Return the figures of a session; those that no source recorded are None."""
+    analysis = SessionAnalysis(session)
+    groups = _by_group(analysis)
+    whole: dict[str, int | None] = {
+        name: sum(group[name] or 0 for group in groups.values()) for name in FIGURES
+    }
+    sources = session.metadata.get("sources", {})
+    if not any(sources.get(name) in ("measured", "modelled") for name in SOURCES["memory"]):
+        whole |= {name: whole[name] or None for name in FIGURES if name != "accesses"}
+    whole |= {name: whole[name] or None for name in analysis.not_recorded}
+    if not session.maps:
+        whole["accesses"] = whole["accesses"] or None
+    totals = analysis.driver_totals or {}
+    whole |= {name: totals[name] for name in ("bytes_to_device", "bytes_to_host") if name in totals}
+    for group in groups.values():
+        group |= {name: None for name, value in whole.items() if value is None or name in totals}
+    complete = session.metadata.get("complete", True)
+    # The rate is known only of a complete run.
+    arcs = (session.metadata.get("graph") or {}).get("arcs") if complete else None
+    spent = run_joules(session)
+    memory = session.events["kind"] <= Kind.DTOD
+    about = session.metadata.get("about_sources", {}).values()
+    lost = [source["dropped"] for source in about if source.get("dropped") is not None]
+    return {
+        "seconds": session.seconds,
+        "arcs_per_second": arcs / session.seconds if arcs and session.seconds else None,
+        "joules": spent,
+        "arcs_per_joule": arcs / spent if arcs and spent else None,
+        **whole,
+        "by_group": groups,
+        "events": len(session.events),
+        "memory_events": int(np.count_nonzero(memory)),
+        "unattributed": session.unattributed,
+        "dropped": sum(lost) if lost else None,
+        "sources": dict(sources),
+        "notes": list(session.notes),
+        "complete": complete,
+    }
+
+
+def _by_group(analysis: SessionAnalysis) -> dict[str, dict[str, int | None]]:
+    """Return `FIGURES` of each group that has arrays, and of `other` if there is any."""
+    names = analysis.group_names
+    columns = {name: analysis.sums(analysis.group_of, len(names), kind, column, cause)
+               for name, (kind, column, cause) in FIGURES.items()}  # fmt: skip
+    columns["accesses"] = analysis.accesses_by_group or columns["accesses"]
+    there = {array.group for array in analysis.arrays}
+    rows = zip(names, zip(*columns.values(), strict=True), strict=True)
+    return {
+        name: dict(zip(FIGURES, row, strict=True))
+        for name, row in rows
+        if name in there or any(row)
+    }
 
 
 def lines(session: SessionData) -> Iterable[str]:
@@ -296,6 +366,17 @@ class SessionAnalysis:
         for page in maps:
             counts[index.get(page.array, size - 1)] += page.total
         return counts
+
+    @property
+    def accesses_by_group(self) -> list[int] | None:
+        """Accesses of each of `group_names`; None if no source counted them."""
+        if self.accesses_by_array is None:
+            return None
+        sums = dict.fromkeys(self.group_names, 0)
+        groups = (*(array.group for array in self.arrays), OTHER)
+        for group, count in zip(groups, self.accesses_by_array, strict=True):
+            sums[group] += count
+        return [*sums.values()]
 
 
 def evidence(session: SessionData, matter: Matter) -> str:

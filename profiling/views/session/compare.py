@@ -7,10 +7,9 @@ from typing import Any
 
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.simulator.result import CONFORMANCE
 from louvain_um.profiling.views.session import phase_tables, tables
-from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, summary
 from louvain_um.profiling.views.table import Column, Table, ValueFormat, format_value
 
 WHOLE: tuple[tuple[str, str, ValueFormat], ...] = (

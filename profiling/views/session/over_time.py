@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
+from louvain_um.profiling.views.session.analysis import (
+    FIGURES,
+    SessionAnalysis,
+    evidence,
+    is_available,
+)
 from louvain_um.profiling.views.session.pages import rebin
 from louvain_um.profiling.views.table import Column, Table, format_value
 
@@ -24,7 +29,7 @@ TRAFFIC_COLUMNS = (
     Column("bytes_to_host", "to the host", "bytes"),
     Column("bytes_evicted", "evicted by the driver", "bytes"),
     Column("evictions", "evictions"),
-    Column("fault_groups", "fault groups"),
+    Column("gpu_fault_groups", "fault groups"),
     Column("gpu_faults", "GPU faults"),
     Column("cpu_faults", "CPU faults"),
     Column("remote_maps", "remote maps"),
@@ -50,14 +55,9 @@ def traffic_by(analysis: SessionAnalysis, key: Any, size: int) -> list[dict[str,
         return [{} for _ in range(size)]
     sums = analysis.sums
     columns = {
-        "bytes_to_device": sums(key, size, Kind.HTOD, "bytes"),
-        "bytes_to_host": sums(key, size, Kind.DTOH, "bytes"),
-        "bytes_evicted": sums(key, size, Kind.DTOH, "bytes", Cause.EVICTION),
-        "fault_groups": sums(key, size, Kind.GPU_FAULT_GROUP, "rows"),
-        "gpu_faults": sums(key, size, Kind.GPU_FAULT_GROUP, "count"),
-        "cpu_faults": sums(key, size, Kind.CPU_FAULT, "count"),
-        "remote_maps": sums(key, size, Kind.REMOTE_MAP, "count"),
-        "thrashing": sums(key, size, Kind.THRASHING, "count"),
+        column.key: sums(key, size, *FIGURES[column.key])
+        for column in TRAFFIC_COLUMNS
+        if column.key in FIGURES
     }
     if Kind.EVICTION in analysis.rows_by_kind:
         columns["evictions"] = sums(key, size, Kind.EVICTION, "rows")
@@ -65,9 +65,8 @@ def traffic_by(analysis: SessionAnalysis, key: Any, size: int) -> list[dict[str,
         for name in ("bytes_to_device", "bytes_to_host", "bytes_evicted"):
             del columns[name]  # known for the whole run only
     for name in analysis.not_recorded:
-        key_of = "fault_groups" if name == "gpu_fault_groups" else name
-        if not any(columns.get(key_of, ())):
-            columns.pop(key_of, None)
+        if not any(columns.get(name, ())):
+            columns.pop(name, None)
     if Kind.REMOTE_ACCESS in analysis.rows_by_kind:
         columns["bytes_remote"] = sums(key, size, Kind.REMOTE_ACCESS, "bytes")
     return [{name: values[at] for name, values in columns.items()} for at in range(size)]

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.session.compiling import COMPILE
 from louvain_um.profiling.session.events import MOST_LEVELS, Kind
-from louvain_um.profiling.session.summary import COMPILE
 from louvain_um.profiling.views.session import over_time
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
 from louvain_um.profiling.views.session.over_time import (

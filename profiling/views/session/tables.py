@@ -90,15 +90,14 @@ def by_rank(analysis: SessionAnalysis) -> Table:
 def by_group(analysis: SessionAnalysis) -> Table:
     """Return accesses, faults and bytes of each group: the thesis's Table 4.4 and more."""
     rows = traffic_by(analysis, analysis.group_of, len(analysis.group_names))
-    counted = analysis.accesses_by_array
+    counted = analysis.accesses_by_group
     peaks = analysis.session.metadata.get("peak_bytes") or {}
     for at, (name, row) in enumerate(zip(analysis.group_names, rows, strict=True)):
         row["group"] = name
         row["peak_bytes"] = peaks.get(name)
         row["arrays"] = sum(array.group == name for array in analysis.arrays)
         if counted is not None:
-            inside = [c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name]
-            row["accesses"] = sum(inside) if at < len(analysis.group_names) - 1 else counted[-1]
+            row["accesses"] = counted[at]
     used = [
         row
         for row in rows

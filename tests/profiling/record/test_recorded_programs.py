@@ -13,7 +13,6 @@ from louvain_um.profiling.access.recordings import of_session, recording_in
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.summary import by_group
 from louvain_um.profiling.simulator import Access, simulate
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.replay import Point, replay
@@ -108,4 +107,4 @@ def test_a_recorded_program_is_simulated_under_any_policy_and_shown(tmp_path, po
     html = (tmp_path / "report.html").read_text()
     assert "my ranks" in html
     assert "iterate" in html
-    assert "my ranks" in by_group(again)
+    assert "my ranks" in again.summary()["by_group"]

@@ -7,17 +7,12 @@ import pytest
 
 from louvain_um.profiling import Session
 from louvain_um.profiling.session import PhaseSpan
+from louvain_um.profiling.session.compiling import compile_spans, run_joules, without_compiling
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.summary import (
-    compile_spans,
-    run_joules,
-    summary,
-    without_compiling,
-)
 from louvain_um.profiling.views import timeline
 from louvain_um.profiling.views.html import session_parts
 from louvain_um.profiling.views.session import over_time, phase_tables, tables
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, summary
 from louvain_um.profiling.views.session.over_time import overview
 from louvain_um.profiling.views.session.pages import Axis, layers
 from louvain_um.profiling.views.session.phase_tables import times_by_level, times_outside_levels

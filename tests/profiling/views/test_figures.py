@@ -26,7 +26,7 @@ def test_groups_hold_all_that_happened():
     assert rows["graph"]["bytes_to_device"] == 3 * 64 * MIB
     assert rows["graph"]["bytes_to_host"] == rows["graph"]["bytes_evicted"] == 2 * 64 * MIB
     assert rows["graph"]["gpu_faults"] == 3 * 32 * 12
-    assert rows["graph"]["fault_groups"] == 3 * 32
+    assert rows["graph"]["gpu_fault_groups"] == 3 * 32
     assert rows["graph"]["remote_maps"] == 2
     assert rows["graph"]["accesses"] == 1024 * 5 * 7
     assert rows["community"]["bytes_to_device"] == 4 * MIB
