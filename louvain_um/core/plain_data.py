@@ -25,6 +25,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from louvain_um.core.atomic_files import replacing
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError, LouvainUmError
 
@@ -57,6 +58,15 @@ def read_archive(path: str | Path, refusal: str) -> dict[str, NDArray[Any]]:
         raise LouvainUmError(f"{path}: {reason}; check the path") from None
     except DAMAGED:
         raise LouvainUmError(refusal) from None
+
+
+def write_archive(
+    path: str | Path, arrays: Mapping[str, NDArray[Any]], *, force: bool, compressed: bool = False
+) -> None:
+    """Write arrays as an archive, whole or not at all."""
+    save: Any = np.savez_compressed if compressed else np.savez
+    with replacing(path, force=force) as part, part.open("wb") as file:
+        save(file, **arrays)
 
 
 def _check_size(archive: zipfile.ZipFile, path: str | Path) -> None:
@@ -120,9 +130,18 @@ def parse(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return what a file of JSON holds; None if it is not there, damaged or no object."""
+    try:
+        found = parse(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def to_bytes(value: object) -> NDArray[np.uint8]:
-    """Return values as JSON, whose bytes archives hold."""
-    return np.frombuffer(json.dumps(value).encode(), np.uint8)
+    """Return values as JSON, whose bytes archives hold; what JSON has no type for as `as_json`."""
+    return np.frombuffer(json.dumps(value, default=as_json).encode(), np.uint8)
 
 
 def build(declared: Any, values: object, where: str) -> Any:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing, write_text
 from louvain_um.core.compiled import kernel
-from louvain_um.core.plain_data import DAMAGED, parse, shown
+from louvain_um.core.plain_data import DAMAGED, read_json, shown
 from louvain_um.distributed.communicator import Communicator, version_digest
 from louvain_um.distributed.partition import RankGraph
 from louvain_um.errors import LouvainUmError
@@ -101,7 +101,7 @@ class Checkpoint:
     def _claim(self, found: Mapping[str, Any]) -> None:
         before = read_json(self.folder / RUN)
         if before is None:
-            write_json(self.folder / RUN, found)
+            write_text(self.folder / RUN, self._run, force=True)
             return
         for name, value in found.items():
             if before.get(name) != value:
@@ -155,18 +155,5 @@ class Checkpoint:
         if self.ranks.rank == 0:
             slices = [[f"{key}.{a}-{b}.npy", crc] for a, b, crc in map(np.ndarray.tolist, every)]
             seal = {"slices": slices, "numbers": dict(numbers)}
-            write_json(self.folder / f"{key}.json", {**seal, "crc": self._crc(key, seal)})
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Return what a file of JSON holds; None if it is not there or damaged."""
-    try:
-        found = parse(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a file of JSON in one step."""
-    write_text(path, json.dumps(value), force=True)
+            sealed = json.dumps({**seal, "crc": self._crc(key, seal)})
+            write_text(self.folder / f"{key}.json", sealed, force=True)

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from louvain_um.core.plain_data import to_bytes
 from louvain_um.errors import GraphError, HostMemoryError
 from louvain_um.formats.read_options import ReadOptions
 
@@ -140,17 +141,11 @@ def main() -> None:
     except Exception as error:  # libraries raise several types for damaged files
         about = {"error": str(error) or type(error).__name__}
         arrays.clear()
-    text = np.frombuffer(json.dumps(about, default=_plain).encode(), np.uint8)
     try:
         with os.fdopen(descriptor, "wb") as out:
-            np.savez(out, about=text, **arrays)
+            np.savez(out, about=to_bytes(about), **arrays)
     except OSError:
         sys.exit(NO_SPACE)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON has no type for as another: a number of NumPy, or text."""
-    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def content(name: str, key: str, most: int, arrays: dict[str, Any]) -> dict[str, Any]:

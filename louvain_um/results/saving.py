@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import replacing
-from louvain_um.core.plain_data import build, parse, read_archive
+from louvain_um.core.plain_data import build, parse, read_archive, to_bytes, write_archive
 from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.graph.graph import Graph
@@ -58,7 +56,7 @@ def save(result: Result, path: str | Path, *, force: bool = False) -> None:
     if names is not None and names.dtype.kind in "iuU":
         arrays["names"] = names
     elif names is not None:
-        arrays["names_json"] = _text(json.dumps(list(names), default=_plain))
+        arrays["names_json"] = to_bytes(list(names))
     about = {
         "schema": SCHEMA,
         "schema_version": VERSION,
@@ -73,9 +71,8 @@ def save(result: Result, path: str | Path, *, force: bool = False) -> None:
         "memory": dict(result.memory),
         "provenance": dict(result.provenance),
     }
-    arrays["about"] = _text(json.dumps(about, default=_plain))
-    with replacing(path, force=force) as part, part.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
+    arrays["about"] = to_bytes(about)
+    write_archive(path, arrays, force=force)
 
 
 def load_fields(path: str | Path, graph: Graph | None = None) -> dict[str, Any]:
@@ -151,21 +148,6 @@ def _about(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
 
 def _fingerprint(graph: Graph) -> dict[str, int]:
     return {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "total_weight": graph.total_weight}
-
-
-def _text(text: str) -> NDArray[np.uint8]:
-    return np.frombuffer(text.encode(), np.uint8)
-
-
-def _plain(value: Any) -> Any:
-    """Turn what JSON does not know into something it does."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return str(value)
 
 
 def _numbered(arrays: dict[str, NDArray[Any]], prefix: str) -> tuple[NDArray[Any], ...]:

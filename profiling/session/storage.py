@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import check_output, replacing, replacing_folder
-from louvain_um.core.plain_data import as_json, read_archive
+from louvain_um.core.atomic_files import check_output, replacing_folder
+from louvain_um.core.plain_data import as_json, read_archive, write_archive
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import (
@@ -76,8 +76,7 @@ def save(session: SessionData, path: str | Path, *, force: bool = False) -> None
     arrays = {f"events.{name}": values for name, values in session.events.columns.items()}
     arrays |= _maps(session)
     arrays["header"] = np.frombuffer(_header(session).encode(), np.uint8)
-    with replacing(path, force=force) as part, part.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub means a flag
+    write_archive(path, arrays, force=force, compressed=True)
 
 
 def check_target(path: str | Path, *, force: bool = False) -> None:
@@ -236,8 +235,7 @@ def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
         (part / HEADER).write_text(_header(session), encoding="utf-8")
         with (part / EVENTS).open("wb") as file:  # PyArrow takes no path that is not UTF-8
             parquet.write_table(pa.table(dict(session.events.columns)), file)
-        with (part / MAPS).open("wb") as file:
-            np.savez_compressed(file, **_maps(session))  # type: ignore[arg-type]
+        write_archive(part / MAPS, _maps(session), force=False, compressed=True)
 
 
 def _load_folder(path: Path) -> Arrays:

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import json
 import time
 from pathlib import Path
 from unittest import mock
@@ -12,7 +13,7 @@ import pytest
 
 from louvain_um import Graph
 from louvain_um.core import atomic_files
-from louvain_um.distributed.checkpoint import RUN, write_json
+from louvain_um.distributed.checkpoint import RUN
 from louvain_um.errors import LouvainUmError, WorkerLostError
 from louvain_um.options import Options
 from tests.distributed.runs import METHODS, Counting, assert_equal, graph_named, one_process
@@ -207,7 +208,7 @@ def test_a_graph_that_differs_in_one_edge_is_another_run(tmp_path):
 
 
 def test_checkpoints_of_another_version_are_refused(tmp_path):
-    write_json(tmp_path / RUN, {"version": "older"})
+    (tmp_path / RUN).write_text(json.dumps({"version": "older"}))
     with pytest.raises(LouvainUmError, match="another run"):
         run("louvain", tmp_path)
 

@@ -20,8 +20,14 @@ from typing import IO, Annotated, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import LockedFolder, appending, is_empty, open_resolved, replacing
-from louvain_um.core.plain_data import Within, build, parse, read_archive
+from louvain_um.core.atomic_files import (
+    LockedFolder,
+    appending,
+    is_empty,
+    open_resolved,
+    write_text,
+)
+from louvain_um.core.plain_data import Within, build, read_archive, read_json, write_archive
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
 from louvain_um.dynamic.tracking.tracked import TrackedCommunities
@@ -81,7 +87,7 @@ class StreamFolder:
         """Refuse a folder of something else; write down what this one is of."""
         path = self.folder / SETTINGS
         if not force and path.exists():
-            held = _read_json(path)
+            held = _written(path)
             if held == settings:
                 return
             if self._begun():
@@ -92,8 +98,7 @@ class StreamFolder:
             )
         for left in (self.folder / STATE, self.folder / CHECKPOINTS, *self._places()):
             left.unlink(missing_ok=True)
-        with replacing(path, force=True) as part:
-            part.write_text(json.dumps(settings), encoding="utf-8")
+        write_text(path, json.dumps(settings), force=True)
 
     def _begun(self) -> bool:
         """Return whether the folder holds a batch; a stream may have failed before its first."""
@@ -116,7 +121,7 @@ class StreamFolder:
                 if str(error).endswith(REFUSAL):
                     raise LouvainUmError(damaged(state)) from None
                 raise
-            self._lengths = _read_json(self.folder / CHECKPOINTS)
+            self._lengths = _written(self.folder / CHECKPOINTS)
             try:
                 found = build(Lengths, self._lengths[str(tracker.epoch)], "lengths")
             except (KeyError, ValueError):
@@ -185,12 +190,10 @@ class StreamFolder:
         # The last checkpoint stays known until the state of this one is in its place.
         kept = list(self._lengths.items())[-1:]
         self._lengths = {**dict(kept), str(tracker.epoch): lengths}
-        with replacing(self.folder / CHECKPOINTS, force=True) as part:
-            part.write_text(json.dumps(self._lengths), encoding="utf-8")
+        write_text(self.folder / CHECKPOINTS, json.dumps(self._lengths), force=True)
         mine = self._place(tracker.epoch)
         if place is not None:
-            with replacing(mine, force=True) as part, part.open("wb") as file:
-                np.savez(file, **place)  # type: ignore[arg-type]  # its stub takes `allow_pickle`
+            write_archive(mine, place, force=True)
         tracker.save(self.folder / STATE, force=True)
         for left in self._places():
             if left != mine:
@@ -249,13 +252,10 @@ def _other_stream(held: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _written(path: Path) -> dict[str, Any]:
     """Return an object of a file written here."""
-    try:
-        found = parse(path.read_bytes())
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict):
+    found = read_json(path)
+    if found is None:
         raise LouvainUmError(damaged(path))
     return found
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import replacing
 from louvain_um.core.numbering import distinct
-from louvain_um.core.plain_data import Within, build, parse, read_archive, to_bytes
+from louvain_um.core.plain_data import Within, build, parse, read_archive, to_bytes, write_archive
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import (
     MOST_PERIOD,
@@ -114,8 +113,7 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
         arrays["weights"] = snapshot.weights
     if graph.names is not None:
         arrays["vertex_names"] = to_bytes(graph.names.tolist())
-    with replacing(path, force=force) as part, part.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
+    write_archive(path, arrays, force=force)
 
 
 def load(path: str | Path, threads: int | None = None) -> tuple[Follower, History]:
