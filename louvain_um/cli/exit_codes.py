@@ -179,10 +179,16 @@ UNMAPPED: Final = "failed to map segment"
 
 def _for_want_of_memory(error: BaseException) -> bool:
     """Return whether an error, or one that was handled when it came up, is for want of memory."""
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, MemoryError) and UNMAPPED not in str(seen):
-        seen = seen.__cause__ or seen.__context__
-    return seen is not None
+    return any(isinstance(each, MemoryError) or UNMAPPED in str(each) for each in origins(error))
+
+
+def origins(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that it came from, each once: they may lead back to one."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        yield error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
 
 
 def report_error(
@@ -296,11 +302,9 @@ def interruption(error: BaseException) -> int | None:
     """Return the signal that an error comes from, None for other errors."""
     # C code that an exception interrupts may report a `SystemError` with that exception as its
     # cause.
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, KeyboardInterrupt):
-            return getattr(seen, "number", signal.SIGINT)
-        seen = seen.__cause__ or seen.__context__
+    for each in origins(error):
+        if isinstance(each, KeyboardInterrupt):
+            return getattr(each, "number", signal.SIGINT)
     return handler.first
 
 

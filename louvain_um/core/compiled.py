@@ -179,14 +179,18 @@ class SafeDispatcher(CPUDispatcher):  # type: ignore[misc,unused-ignore]
     """A compiled function that raises what a signal's handler raised while it was called."""
 
     # Numba makes a Python call to box an array, and ignores that the call failed: the interpreter
-    # then reports a SystemError whose cause is what the handler raised.
+    # then reports a SystemError whose cause is what the handler raised, or, of several arrays,
+    # another one whose cause that is.
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function."""
         try:
             return super().__call__(*args, **named)
         except SystemError as error:
-            raise error.__cause__ or error from None
+            found: BaseException = error
+            while isinstance(found, SystemError) and found.__cause__ is not None:
+                found = found.__cause__
+        raise found  # not within the handler, where its context would lead back to it
 
 
 def _held(dispatcher: Any, done: Callable[[], None]) -> Callable[..., Any]:

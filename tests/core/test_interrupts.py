@@ -4,6 +4,7 @@ import sys
 import numpy as np
 import pytest
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.numbering import sum_of_squares
 
@@ -26,9 +27,18 @@ def test_every_signal_of_a_block_is_handled_after_it():
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_an_interrupt_of_a_call_that_boxes_an_array_is_raised():
-    values, before = np.arange(4), sys.gettrace()
-    assert sum_of_squares(values) == 14
+@kernel()
+def two_arrays(n):
+    return np.zeros(n), np.ones(n)
+
+
+@pytest.mark.parametrize(
+    ("function", "value"), [(sum_of_squares, np.arange(4)), (two_arrays, 3)],
+    ids=["read", "returned"],
+)  # fmt: skip
+def test_an_interrupt_of_a_call_that_boxes_an_array_is_raised(function, value):
+    before = sys.gettrace()
+    function(value)  # compiled
 
     def interrupt(frame, event, arg):
         if frame.f_code.co_name == "_numba_unpickle":
@@ -37,6 +47,6 @@ def test_an_interrupt_of_a_call_that_boxes_an_array_is_raised():
     sys.settrace(interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            sum_of_squares(values)
+            function(value)
     finally:
         sys.settrace(before)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 
 import pytest
 
@@ -125,6 +126,12 @@ def test_an_interrupt_that_c_code_reports_as_its_own_error(run, two_triangles, m
     monkeypatch.setattr(api, "run", fail)
     done = run("detect", two_triangles)
     assert (done.code, done.complaint()) == (130, "louvain-um: interrupted")
+
+
+def test_errors_that_come_from_each_other_are_looked_at_once():
+    first, second = ValueError(), TypeError()
+    first.__context__, second.__cause__ = second, first
+    assert list(islice(exit_codes.origins(first), 3)) == [first, second]
 
 
 def test_interrupt_inside_a_callback_ends_the_command(two_triangles):
