@@ -152,8 +152,8 @@ app = typer.Typer(
     name="louvain-um",
     cls=Commands,
     help="Find communities in large graphs.",
-    epilog="`louvain-um COMMAND --help` explains a command. GRAPH is a file, - for standard "
-    "input, or example:les-miserables.",
+    epilog="`louvain-um COMMAND --help` explains a command. GRAPH is a file or "
+    "example:les-miserables; - is standard input, also instead of a file of labels or vertices.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -17,7 +17,7 @@ from louvain_um.cli.common import option, with_options
 from louvain_um.cli.exit_codes import print_note
 from louvain_um.errors import GraphFormatError, GraphWarning, LouvainUmError, OptionError
 from louvain_um.formats import READERS, check_graph_path
-from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.read_options import KINDS, ReadOptions
 from louvain_um.formats.reading import check_source
 
 if TYPE_CHECKING:
@@ -193,10 +193,15 @@ class Reading:
             )
 
     def suited_to(self, objective: str) -> Reading:
-        """Return options that keep what an objective needs."""
-        if objective == "directed":
-            return replace(self, directed=True)
-        return replace(self, signed=True) if objective == "signed" else self
+        """Return options that keep what an objective needs; refuse those that contradict it."""
+        if objective not in ("directed", "signed"):
+            return self
+        for kind in KINDS:
+            if kind != objective and getattr(self, kind):
+                raise OptionError(
+                    remedy="drop one", problem=f"--objective {objective} contradicts --{kind}"
+                )
+        return replace(self, directed=objective == "directed", signed=objective == "signed")
 
     def partitioned(self, name: str) -> PartitionedGraph:
         """Name files that the ranks of a cluster read."""

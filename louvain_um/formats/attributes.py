@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
 from louvain_um.formats.file_types import suffix_of
-from louvain_um.formats.graph_file import GZIP_MAGIC, unpacked
+from louvain_um.formats.graph_file import content_of
 from louvain_um.graph.export import distinct
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, require_pandas
@@ -197,8 +197,7 @@ def table_of(nodes: Any) -> Any:
         if suffix == ".parquet":
             return read_parquet(path)
         separator = "\t" if suffix == ".tsv" else ","
-        raw = path.read_bytes()
-        raw = unpacked(raw, path) if raw.startswith(GZIP_MAGIC) else raw
+        raw = content_of(path)
         read = partial(
             pandas.read_csv, sep=separator, index_col=False, dtype_backend="numpy_nullable",
             keep_default_na=False,

@@ -34,7 +34,7 @@ def make_graph(
         what = "has no weights" if w is None else "has only weights of 1"
         raise GraphError(
             f"{what}, and without negative ones signed communities mean nothing; name their "
-            "column with weight=… (--weight), or drop signed=True (--signed)"
+            "column with weight=… (--weight), or drop signed=True (--signed) and objective='signed'"
         )
     if options.loops == "drop" and len(u) == len(v):
         kept = np.asarray(u) != np.asarray(v)

@@ -349,8 +349,11 @@ def is_far_more(unpacked: int, packed: int) -> bool:
     return unpacked > max(FREE_BYTES, MOST_UNPACKED * packed)
 
 
-def unpacked(raw: bytes, path: str | Path) -> bytes:
-    """Return a gzip stream's content, of a size that an honest stream can have."""
+def content_of(path: str | Path) -> bytes:
+    """Return the bytes of a file, or of standard input for ``-``; those in a gzip stream."""
+    raw = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+    if not raw.startswith(GZIP_MAGIC):
+        return raw
     most = max(FREE_BYTES, MOST_UNPACKED * len(raw))
     with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
         content = stream.read(most + 1)

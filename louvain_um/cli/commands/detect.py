@@ -204,6 +204,7 @@ def detect(
     )
     if random_graphs and (options.objective != "modularity" or clustered.cluster is not None):
         raise OptionError(remedy="--significance is for modularity without --cluster")
+    refuse_two_inputs(graph, nodes, initial, fixed)
     describe |= nodes is not None
     if describe and clustered.cluster is not None:
         raise OptionError(remedy="--nodes and --describe are for detection without --cluster")
@@ -224,7 +225,6 @@ def detect(
             raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
     if output is not None:
         check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
-    refuse_two_inputs(graph, initial)
     options = with_constraints(options, initial, fixed)
     if clustered.cluster is None:
         reading.suited_to(options.objective).check(graph)

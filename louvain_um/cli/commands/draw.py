@@ -115,7 +115,7 @@ def draw(
              "--n-iterations": n_iterations is not None, "--best-of": best_of != 1,
              "--device": device != "auto", "--seed": seed != 0 and not seeded},
         )  # fmt: skip
-        refuse_two_inputs(graph, labels)
+    refuse_two_inputs(graph, labels, nodes)
     if nodes is not None and not page:
         raise OptionError(remedy="--nodes is for pages: name an output that ends in .html")
     springs = () if kind in (PictureKind.sizes, PictureKind.dendrogram) else ("networkx",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -369,6 +370,7 @@ def spmv(
         x = np.ones(loaded.n_vertices) if vector is None else read_vector(vector)
         return per_vertex(loaded, "value", spmv(loaded, x, **call))
 
+    graphs.refuse_two_inputs(graph, vector)
     execute("spmv", graph, multiply, running, reading)
 
 
@@ -383,7 +385,7 @@ def read_vector(path: Path) -> Any:
             return np.load(path, allow_pickle=False)
         with warnings.catch_warnings():  # an empty file is recognised by its length
             warnings.simplefilter("ignore")
-            return np.loadtxt(path, ndmin=1)
+            return np.loadtxt(sys.stdin if str(path) == "-" else path, ndmin=1)
     except FileNotFoundError:
         raise LouvainUmError(f"{path}: no such file; check the path") from None
     except (ValueError, EOFError, UnicodeDecodeError) as error:

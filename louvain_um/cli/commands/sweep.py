@@ -154,6 +154,7 @@ def sweep(
         eviction = "driver"
     if study is not None:
         refuse_given("--study", {"reading options": reading != DEFAULT_READING})
+    graphs.refuse_two_inputs(*(graph or ()))
     gpus, measured, usual = machines_for(device, machine, study)
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep.points import parse_policies, parse_sizes, rates_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import sys
 import zlib
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from louvain_um.errors import (
     install_hint,
 )
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
-from louvain_um.formats.graph_file import open_graph_file, unpacked
+from louvain_um.formats.graph_file import content_of, open_graph_file
 from louvain_um.formats.ids import numbers_or_texts
 from louvain_um.formats.labels import text
 from louvain_um.formats.labels.text import integers_or_texts
@@ -38,11 +37,9 @@ KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json, .gexf, .graphml, .cyjs"
 def read_vertices(path: str | Path) -> list[int | str]:
     r"""Read vertices, one per line, as ids if all are whole numbers and else as names."""
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = _text(path, "list one vertex per line").splitlines()
     except OSError as error:
         raise GraphFormatError(f"{error.strerror}; check the path", path) from None
-    except UnicodeDecodeError:
-        raise GraphFormatError("is not text; list one vertex per line", path) from None
     words = [line.strip() for line in lines if line.strip()]
     numbers = all(word.isascii() and word.isdigit() for word in words)
     return [int(word) for word in words] if numbers else list(words)
@@ -227,11 +224,9 @@ def _read_graph(path: str) -> Labels:
     return Labels(text.typed(names), text.typed(found))
 
 
-def _text(path: str | Path) -> str:
+def _text(path: str | Path, remedy: str = f"label files are {KNOWN}") -> str:
     try:
-        raw = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = unpacked(raw, path)
+        raw = content_of(path)
         text = raw.decode("utf-8-sig")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise GraphFormatError(
@@ -239,10 +234,10 @@ def _text(path: str | Path) -> str:
         ) from error
     except UnicodeDecodeError as error:
         raise GraphFormatError(
-            f"is not text; label files are {KNOWN}", path, raw[: error.start].count(b"\n") + 1
+            f"is not text; {remedy}", path, raw[: error.start].count(b"\n") + 1
         ) from error
     if "\0" in text:
-        raise GraphFormatError(f"is not text; label files are {KNOWN}", path)
+        raise GraphFormatError(f"is not text; {remedy}", path)
     return text
 
 

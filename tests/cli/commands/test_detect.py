@@ -62,12 +62,13 @@ def test_disconnected_communities_are_noted(run, two_triangles, tmp_path):
     separate, fixed = tmp_path / "separate.csv", tmp_path / "fixed.txt"
     separate.write_text("vertex,community\nann,0\nbob,0\ncid,1\ndan,1\neve,0\nfay,0\n")
     fixed.write_text("ann\nbob\ncid\ndan\neve\nfay\n")
-    asked = ("detect", two_triangles, "--initial", separate, "--fixed", fixed)
+    asked = ("detect", two_triangles, "--initial", separate, "--fixed")
     note = "not connected, the largest of"
-    done = run(*asked)
+    done = run(*asked, fixed)
     assert note in done.err
     assert "--method leiden" in done.err
-    assert any(note in each for each in run(*asked, "--json").json["notes"])
+    piped = run(*asked, "-", "--json", stdin=fixed.read_bytes())
+    assert any(note in each for each in piped.json["notes"])
     assert note not in run("detect", two_triangles).err
 
 
@@ -373,7 +374,9 @@ def test_descriptions_are_in_graph_files_and_pages(run, tmp_path):
     sides = "".join(f"{side}{i},{side}\n" for side in "ab" for i in range(9))
     people.write_text("id,side\n" + sides)
     gexf, page = tmp_path / "g.gexf", tmp_path / "g.html"
-    assert run("detect", graph, "--nodes", people, "-o", gexf, "--device", "cpu").code == 0
+    given = people.read_bytes()  # as standard input
+    done = run("detect", graph, "--nodes", "-", "-o", gexf, "--device", "cpu", stdin=given)
+    assert done.code == 0, done.err
     found = nx.read_gexf(gexf)
     for _, data in found.nodes(data=True):
         assert data["description"] == f"side {data['label'][0]} (100%, 50% overall)"

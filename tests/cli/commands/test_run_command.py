@@ -96,11 +96,12 @@ def test_a_vector_from_a_file(run, road, tmp_path):
     text.write_text("1\n2\n3\n4\n5\n")
     np.save(binary, np.arange(1, 6))
     tables = []
-    for vector in (text, binary):
-        out = tmp_path / f"{vector.suffix}.csv"
-        assert run("run", "spmv", road, "--vector", vector, "-o", out).code == 0
+    for vector in (text, binary, "-"):
+        out = tmp_path / f"{len(tables)}.csv"
+        done = run("run", "spmv", road, "--vector", vector, "-o", out, stdin=text.read_bytes())
+        assert done.code == 0, done.err
         tables.append(out.read_text())
-    assert tables[0] == tables[1]
+    assert tables[0] == tables[1] == tables[2]
 
 
 def test_columns_are_chosen_by_other_names(run, tmp_path):

@@ -204,7 +204,14 @@ REFUSED = [
     *((f"{command} friends.csv --json --top 3", 2, "--json, which prints all, takes no --top")
       for command in ("detect", "resolution", "ensemble")),
     ("draw - --labels - -o a.png", 2, "only one input can be standard input"),
-    ("detect - --initial -", 2, "only one input can be standard input"),
+    *((f"{words} -", 2, "only one input can be standard input") for words in
+      ("detect - --initial", "detect - --nodes", "detect friends.csv --nodes - --fixed",
+       "draw - -o a.html --nodes", "run spmv - --vector", "compare -", "sweep -o out -")),
+    *((f"detect {given} --objective {name}", 2, f"--objective {name} contradicts --{kind}")
+      for name, kind, given in (
+          ("directed", "symmetrize", "numbers.txt --symmetrize"),
+          ("directed", "signed", "numbers.txt --signed --directed"),
+          ("signed", "bipartite", "numbers.txt --bipartite"))),
     ("sweep run.npz --method leiden --seed 3 -o out", 2, "takes no --method, --seed"),
     ("sweep run.npz --header -o out", 2, "takes no reading options"),
     ("simulate friends.csv --eviction program --hold graph", 2, "takes no --hold"),
