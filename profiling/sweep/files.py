@@ -139,11 +139,11 @@ RESULTS_FILES: Final = tuple(f"{TABLES[0]}{suffix}" for suffix in SUFFIXES)
 
 
 def is_results(path: str | Path) -> bool:
-    """Say whether a path is a sweep's folder, ended or not, or its table of results."""
+    """Say whether a path is a sweep's folder, ended or not, or a table of results."""
     path = Path(path)
     if path.is_dir():
         return any((path / name).is_file() for name in (*RESULTS_FILES, POINTS))
-    return path.is_file() and path.suffix in SUFFIXES
+    return path.is_file() and path.suffix in (*SUFFIXES, ".json")
 
 
 def read(path: str | Path) -> Sweep:
@@ -187,10 +187,16 @@ def _check_cells(path: Path, cells: int) -> None:
 def read_rows(path: Path) -> list[Row]:
     """Read the rows of one table; the values of a CSV file are text."""
     try:
+        if path.suffix != ".parquet":
+            _check_cells(path, path.stat().st_size // CSV_BYTES)
         if path.suffix == ".csv":
             with path.open(newline="", encoding="utf-8") as file:
-                _check_cells(path, path.stat().st_size // CSV_BYTES)
                 return list(csv.DictReader(file))
+        if path.suffix == ".json":  # of `louvain-um simulate`
+            rows: list[Row] = json.loads(path.read_bytes())["results"]
+            if any(isinstance(value, list | dict) for row in rows for value in row.values()):
+                raise ValueError("a value of several")
+            return rows
         from pyarrow import ArrowException, parquet
 
         try:
@@ -206,7 +212,9 @@ def read_rows(path: Path) -> list[Row]:
         raise LouvainUmError(
             f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or pass the .csv"
         ) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (
+        OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error
+    ) as error:  # fmt: skip
         reason = (getattr(error, "strerror", None) or "is not a table of results").lower()
         raise LouvainUmError(f"{path}: {reason}; run the sweep again") from None
 

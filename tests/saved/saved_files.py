@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -115,7 +116,7 @@ def read_report(path):
 
     page = path.parent / "page.html"
     with contextlib.redirect_stdout(io.StringIO()):
-        trace = path.parent / "trace.json" if path.is_file() else None
+        trace = path.parent / "trace.json" if path.suffix == ".npz" else None
         report = write_report([path], output=page, trace=trace, charts=None, force=True)
         report.summary()
         report.show()
@@ -157,9 +158,12 @@ def saved_files(folder):
         yield Saved(f"report session {file.name}", folder / "session.parquet", file, read_report)
     sweep = folder / "sweep"
     settings = Settings(policies=("base", "adv2"), rates=(0.0, 30.0), gpus=("p4000",))
-    run_sweep([Subject(name="g", graph=graph)], settings, sweep)
+    swept = run_sweep([Subject(name="g", graph=graph)], settings, sweep)
     for file in sorted(sweep.iterdir()):
         yield Saved(f"report sweep {file.name}", sweep, file, read_report)
+    rows = [dict(row) for row in swept.results]
+    (folder / "results.json").write_text(json.dumps({"results": rows}))
+    yield Saved("report simulate", folder / "results.json", folder / "results.json", read_report)
     following = lu.Tracker(lu.DynamicGraph(graph))
     following.save(folder / "tracker.npz")
     yield Saved("tracker", folder / "tracker.npz", folder / "tracker.npz", read_tracker)

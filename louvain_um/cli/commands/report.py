@@ -28,7 +28,7 @@ def report(
         typer.Argument(
             metavar="SESSION",
             help="A session of louvain-um profile, an Nsight Systems export (SQLite, Parquet), or "
-            "the folder or results of louvain-um sweep.",
+            "the folder or results of louvain-um sweep or simulate.",
         ),
     ],
     others: Annotated[

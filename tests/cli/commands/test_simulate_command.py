@@ -13,11 +13,14 @@ from tests.cli.conftest import FIELDS
 
 
 def test_simulate_prints_one_object(run, source, tmp_path):
-    out = tmp_path / "r.csv"
-    done = run("simulate", source, "--machine", "p4000", "--policies", "base,adv2,auto",
-               "--oversubscription", "0,50", "--json", "-o", out)  # fmt: skip
+    out, other = tmp_path / "r.csv", tmp_path / "r.json"
+    asked = ("simulate", source, "--machine", "p4000", "--policies", "base,adv2,auto",
+             "--oversubscription", "0,50", "-o")  # fmt: skip
+    done = run(*asked, out, "--json")
     assert done.code == 0, done.err
     rows = done.json["results"]
+    assert run(*asked, other, "-q").code == 0
+    assert run("report", other).out == run("report", out).out != ""
     assert len(rows) == 6
     assert all(set(row) >= FIELDS and row["evidence"] == "modelled" for row in rows)
     assert len(out.read_text().splitlines()) == 7
