@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from louvain_um.cli.terminal import new_table
+from louvain_um.cli.terminal import new_table, safe_console
 from louvain_um.errors import OptionError
-from louvain_um.options import MAX_THREADS
+from louvain_um.options import MAX_THREADS, Effort, Method, ObjectiveName
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 Command = Callable[..., None]
@@ -154,69 +154,8 @@ Threads = Annotated[
 ]
 
 
-class MethodName(StrEnum):
-    """Community detection methods."""
-
-    louvain = "louvain"
-    leiden = "leiden"
-
-
-class Effort(StrEnum):
-    """How long to search."""
-
-    fast = "fast"
-    default = "default"
-    best = "best"
-
-
-EffortOption = Annotated[
-    Effort,
-    option(
-        "--effort",
-        "How long to search: fast ends every level earlier; best combines several runs, "
-        "which takes about fifteen times as long.",
-        SEARCH,
-    ),
-]
-Iterations = Annotated[
-    int | None,
-    option(
-        "--n-iterations N",
-        "Cycles, each from the communities of the one before; -1: until nothing improves.  "
-        "[default: by --threshold]",
-        SEARCH,
-    ),
-]
-BestOf = Annotated[
-    int, option("--best-of K", "Number of seeds, of which the best result is kept.", SEARCH)
-]
-
-
-class OnLoss(StrEnum):
-    """What to do when a worker is lost."""
-
-    fail = "raise"
-    resume = "resume"
-
-
-class Exchange(StrEnum):
-    """How ranks with GPUs exchange what is on them."""
-
-    host = "host"
-    nccl = "nccl"
-
-
-class ObjectiveName(StrEnum):
-    """What detection maximises."""
-
-    modularity = "modularity"
-    cpm = "cpm"
-    directed = "directed"
-    bipartite = "bipartite"
-    signed = "signed"
-
-
-ObjectiveOption = Annotated[
+MethodToRun = Annotated[Method, option("", "Method to run.")]
+Objective = Annotated[
     ObjectiveName,
     option(
         "--objective",
@@ -226,29 +165,73 @@ ObjectiveOption = Annotated[
 ]
 
 
-def with_options(name: str, kind: type[Any]) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of a dataclass to a command."""
-    # The command gets them together, as its parameter `name`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching:
+    """Options of how long to search."""
 
-    def add(command: Command) -> Command:
-        options = inspect.signature(kind, eval_str=True).parameters
-        declared = inspect.signature(command, eval_str=True).parameters
-        parameters = [*(declared[key] for key in declared if key != name), *options.values()]
+    effort: Annotated[
+        Effort,
+        option(
+            "--effort",
+            "How long to search: fast ends every level earlier; best combines several runs, "
+            "which takes about fifteen times as long.",
+            SEARCH,
+        ),
+    ] = "default"
+    n_iterations: Annotated[
+        int | None,
+        option(
+            "--n-iterations N",
+            "Cycles, each from the communities of the one before; -1: until nothing improves.  "
+            "[default: by --threshold]",
+            SEARCH,
+        ),
+    ] = None
+    best_of: Annotated[
+        int, option("--best-of K", "Number of seeds, of which the best result is kept.", SEARCH)
+    ] = 1
 
-        @functools.wraps(command)
-        def run(*args: Any, **kwargs: Any) -> None:
-            given = {key: kwargs.pop(key) for key in options if key in kwargs}
-            command(*args, **kwargs, **{name: kind(**given)})
 
-        # Typer finds a command's options in its signature and annotations.
-        wrapped: Any = run
-        wrapped.__signature__ = inspect.Signature(
-            [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        )
-        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-        return run
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detecting(Searching):
+    """Options of detections, but for their method and resolution."""
 
-    return add
+    objective: Objective = "modularity"
+    seed: Seed = 0
+    device: Device = "auto"
+    threads: Threads = None
+
+
+DEFAULT_SEARCHING, DEFAULT_DETECTING = Searching(), Detecting()
+
+
+def with_options(command: Command) -> Command:
+    """Give a command, in place of each parameter that is a dataclass, the options of that."""
+    declared = inspect.signature(command, eval_str=True).parameters
+    records: dict[str, type[Any]] = {
+        name: p.annotation
+        for name, p in declared.items()
+        if hasattr(p.annotation, "__dataclass_fields__")
+    }
+    options = {name: inspect.signature(kind, eval_str=True) for name, kind in records.items()}
+    parameters = list[inspect.Parameter]()
+    for name, parameter in declared.items():
+        parameters += options[name].parameters.values() if name in records else [parameter]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, kind in records.items():
+            mine = given.keys() & options[name].parameters.keys()
+            given[name] = kind(**{key: given.pop(key) for key in mine})
+        command(**given)
+
+    # Typer finds a command's options in its signature and annotations.
+    wrapped: Any = run
+    wrapped.__signature__ = inspect.Signature(
+        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    )
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
 
 
 def refuse_given(what: str, given: Mapping[str, object]) -> None:
@@ -319,8 +302,8 @@ Budgets = Annotated[
 ]
 
 
-def results_tables(rows: Sequence[dict[str, Any]], width: int) -> Iterator[Any]:
-    """Yield tables of seconds by policy and oversubscription, each within so many characters."""
+def results_tables(rows: Sequence[dict[str, Any]]) -> Iterator[Any]:
+    """Yield tables of seconds by policy and oversubscription, as wide as the terminal."""
     # Behind modelled ones are their ranges.
     from louvain_um.placement.hardware import seconds
     from louvain_um.profiling.sweep.replay_tables import format_rates
@@ -338,17 +321,17 @@ def results_tables(rows: Sequence[dict[str, Any]], width: int) -> Iterator[Any]:
         [format_rates([rate]), *(shown(by.get((name, rate))) for name in policies)]
         for rate in sorted({rate for _, rate in by})
     ]
-    yield from tables_within(width, [["policy", *policies]], columns)
+    yield from tables_within([["policy", *policies]], columns)
 
 
-def tables_within(width: int, heads: list[list[str]], columns: list[list[str]]) -> Iterator[Any]:
-    """Yield tables that begin with `heads`, of as many more columns as fit `width` characters."""
+def tables_within(heads: list[list[str]], columns: list[list[str]]) -> Iterator[Any]:
+    """Yield tables that begin with `heads`, of as many more columns as fit the terminal."""
 
     # The first text of a column is its heading.
     def needed(column: list[str]) -> int:
         return 2 + max(len(line) for text in column for line in text.split("\n"))
 
-    room, left = width - sum(map(needed, heads)) + 2, columns
+    room, left = safe_console().width - sum(map(needed, heads)) + 2, columns
     while left:
         ends = accumulate(map(needed, left))
         fitting = max(1, sum(end <= room for end in ends))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from louvain_um.cli import reading as graphs
 from louvain_um.cli import terminal
 from louvain_um.cli.reading import Reading
-from louvain_um.cli.terminal import with_flags
+from louvain_um.cli.terminal import echo, with_flags
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats import write_graph
 from louvain_um.formats.file_types import ATTRIBUTED, TABLES, check_table_path, holds_communities
@@ -178,30 +178,28 @@ def show(
     from louvain_um.results.communities import Communities
     from louvain_um.results.display import count
 
-    console = terminal.console()
-    name = "standard input" if source == "-" else source
     many = count(result.n_vertices, "vertex", "vertices")
     if result.graph is None:
         size = terminal.numbers_of(result)
         arcs = "" if size["arcs"] is None else f", {count(size['arcs'], 'arc', 'arcs')}"
-        console.print(f"{name}: {many}{arcs}, read by the ranks", soft_wrap=True)
+        echo(f"{terminal.title_of(source)}: {many}{arcs}, read by the ranks")
     else:
-        console.print(terminal.graph_line(result.graph, name), soft_wrap=True)
+        echo(terminal.graph_line(result.graph, source))
     show_result(result, compiling, top, described)
     if verbose:
-        console.print()
-        terminal.print_uncut(console, terminal.levels_table(result))
+        echo("")
+        terminal.print_table(terminal.levels_table(result))
         for line in terminal.cost_lines(result, compiling):
-            console.print(line, soft_wrap=True)
+            echo(line)
     if not isinstance(result, Communities):
         files = count(len(result.files), "file", "files")
         folder = result.files[0].rpartition("/")[0]
-        console.print(f"\nlabels of {many} written to {folder} ({files})", soft_wrap=True)
+        echo(f"\nlabels of {many} written to {folder} ({files})")
     if output is not None:
         from louvain_um.formats.file_types import holds_communities
 
         what = "graph with communities" if holds_communities(str(output)) else "labels"
-        console.print(f"\n{what} of {many} written to {output}", soft_wrap=True)
+        echo(f"\n{what} of {many} written to {output}")
 
 
 def show_result(
@@ -213,9 +211,8 @@ def show_result(
     """Print the result; `compiling` is the number of seconds to exclude."""
     from louvain_um.results.communities import Communities
 
-    console = terminal.console()
-    console.print(terminal.result_line(result, compiling), soft_wrap=True)
+    echo(terminal.result_line(result, compiling))
     if isinstance(result, Communities) and result.n_communities and top:
-        console.print()
-        table = terminal.communities_table(result, described, console.width, top)
-        terminal.print_uncut(console, table)
+        echo("")
+        table = terminal.communities_table(result, described, top)
+        terminal.print_table(table)

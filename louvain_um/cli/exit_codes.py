@@ -14,13 +14,14 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Final, ParamSpec
+from typing import Any, Final
 
 import typer
 
+from louvain_um.cli.common import Command, with_options
 from louvain_um.cli.terminal import flags, print_line, with_flags
 from louvain_um.core import interrupts
 from louvain_um.errors import (
@@ -32,23 +33,22 @@ from louvain_um.errors import (
     missing_packages,
 )
 
-P = ParamSpec("P")
-
 FAILED, USAGE, NO_DEVICE, SIGNAL = 1, 2, 3, 128
 
 CLOSED_PIPE = SIGNAL + 13
 """The reader closed the pipe, as `head` does; the code of other programs, which SIGPIPE ends."""
 
 
-def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command so that every exception becomes a message and an exit code."""
+def with_exit_code(command: Command) -> Command:
+    """Wrap a command with options so that every exception becomes a message and an exit code."""
     # The command's ``quiet`` hides warnings; its ``verbose`` shows tracebacks.
+    command = with_options(command)
 
     @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+    def run(**kwargs: Any) -> None:
         try:
             with warnings_as_notes(quiet=bool(kwargs.get("quiet"))):
-                command(*args, **kwargs)
+                command(**kwargs)
                 sys.stdout.flush()
         except typer.Exit:
             raise
@@ -74,9 +74,10 @@ def open_standard_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def print_note(text: str) -> None:
-    """Print a note on stderr; Python arguments in it become options."""
-    print_line(f"note: {one_line(with_flags(text))}")
+def print_note(*texts: str) -> None:
+    """Print each text as a note on stderr; Python arguments in it become options."""
+    for text in texts:
+        print_line(f"note: {one_line(with_flags(text))}")
 
 
 PAGES: Final = ("charts,report", "matplotlib", "jinja2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.cli.terminal import console, new_table, print_uncut
+from louvain_um.cli.terminal import echo, new_table, print_table
 from louvain_um.core.array_spec import STAGES
 from louvain_um.distributed.rank_plans import LARGE, DevicePlan, RankPlan
 from louvain_um.graph.limits import MAX_VERTICES
@@ -28,50 +28,49 @@ DEVICE_PARTS = ("local", "repeated", "alone")
 
 def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     """Print a plan, its verdict first; if verbose, also its terms, stages and arrays."""
-    out = console()
     work = plan.work
     many = count(work.vertices, "vertex", "vertices")
     heading = f"{name}: {many}, {count(work.arcs, 'arc', 'arcs')}, {work.method}"
-    out.print(plan.verdict, soft_wrap=True)
-    out.print()
-    out.print(heading, soft_wrap=True)
-    out.print()
-    print_uncut(out, group_table(plan, terms=verbose))
+    echo(plan.verdict)
+    echo("")
+    echo(heading)
+    echo("")
+    print_table(group_table(plan, terms=verbose))
     if verbose:
-        out.print(LEGEND, soft_wrap=True)
-    out.print()
+        echo(LEGEND)
+    echo("")
     for group, reason in plan.reasons.items():
-        out.print(f"{group}: {reason.sentence}", soft_wrap=True)
-    out.print()
+        echo(f"{group}: {reason.sentence}")
+    echo("")
     limit = "budget" if plan.request.budgeted else "available"
     text = f"occupied: {size(plan.device_bytes)} on the device ({limit}: {size(plan.limit)})"
     if plan.host_bytes:
         peer = "other GPU or the " if work.machine.beyond == "peer" else ""
         text += f", {size(plan.host_bytes)} on the {peer}host"
-    out.print(f"{text}; groups peak at different times and share memory", soft_wrap=True)
+    echo(f"{text}; groups peak at different times and share memory")
     if plan.pages is not None:
         text = "all of that is reserved, in pages that change sides: how large coarse levels are is"
-        out.print(f"{text} known only once level 0 is done", soft_wrap=True)
+        echo(f"{text} known only once level 0 is done")
     needed = f"{size(plan.in_core_bytes)} needed with everything on the GPU (in core)"
-    out.print(f"{needed}; budgets and oversubscription in % refer to this", soft_wrap=True)
+    echo(f"{needed}; budgets and oversubscription in % refer to this")
     stages = plan.stage_seconds
     load, fetch = seconds(stages.get("load", 0)), seconds(stages.get("fetch", 0))
     core = f"{seconds(plan.seconds_in_core)} in core"
     text = f"{seconds(plan.seconds)} ({core}), plus {load} to load and {fetch} to fetch labels"
-    out.print(text, soft_wrap=True)
-    out.print(f"range: {plan.range_note}", soft_wrap=True)
+    echo(text)
+    echo(f"range: {plan.range_note}")
     if plan.out_of_core:
         text = f"{count(plan.blocks, 'block', 'blocks')} per pass over the arcs"
         if plan.transfer_mode == "fault":
             text += f", touched by {count(plan.blocking, 'page', 'pages')} per warp"
-        out.print(text, soft_wrap=True)
+        echo(text)
     if work.arcs:
-        out.print(f"largest graph of this shape in core: {plan.cliff_arcs:,} arcs", soft_wrap=True)
+        echo(f"largest graph of this shape in core: {plan.cliff_arcs:,} arcs")
     if verbose:
         for table in (stage_table(plan), array_table(plan)):
-            out.print()
-            print_uncut(out, table)
-    out.print()
+            echo("")
+            print_table(table)
+    echo("")
 
 
 def group_table(plan: Plan, *, terms: bool) -> Table:
@@ -131,10 +130,10 @@ def ranks_summary(
 
 def print_ranks(found: dict[str, Any], vertices: int, arcs: int) -> None:
     """Print a table with a row per number of ranks, which to take, and the limits."""
-    out, plans, memory = console(), found["plans"], found["rank_memory"]
+    plans, memory = found["plans"], found["rank_memory"]
     many = count(vertices, "vertex", "vertices")
-    out.print(f"{many}, {count(arcs, 'arc', 'arcs')}, louvain, modelled", soft_wrap=True)
-    out.print()
+    echo(f"{many}, {count(arcs, 'arc', 'arcs')}, louvain, modelled")
+    echo("")
     table = new_table("ranks", "memory per rank", "received", *RANK_PARTS, "total")
     for plan in plans:
         table.add_row(
@@ -144,28 +143,24 @@ def print_ranks(found: dict[str, Any], vertices: int, arcs: int) -> None:
             *(seconds(plan["seconds"][part]) for part in RANK_PARTS),
             seconds(plan["total_seconds"]),
         )
-    print_uncut(out, table)
+    print_table(table)
     held = plans[0]["replicated_bytes"]
     if found["best"] is None:
-        out.print(
-            f"no number of ranks fits: {size(held)} lie on every rank besides rows and messages",
-            soft_wrap=True,
-        )
+        echo(f"no number of ranks fits: {size(held)} lie on every rank besides rows and messages")
     else:
         text = f"fastest: {count(found['best'], 'rank', 'ranks')}"
         if memory is not None:
             text += f"; fewest that fit into {size(memory)} each: {found['least']}"
-        out.print(text, soft_wrap=True)
+        echo(text)
     most = found["most_speedup"]
     limit = (
         f"no number of ranks is more than {most:.1f} times as fast as one"
         if most > 1
         else "on a graph as small no number of ranks is as fast as one"
     )
-    out.print(
+    echo(
         f"limits: every rank carries out and receives all moves, so that {limit}; {size(held)} lie "
-        f"on every rank; vertices are numbered with 32 bits, so that {MAX_VERTICES:,} are the most",
-        soft_wrap=True,
+        f"on every rank; vertices are numbered with 32 bits, so that {MAX_VERTICES:,} are the most"
     )
 
 
@@ -176,10 +171,9 @@ def devices_summary(plans: Sequence[DevicePlan], most_speedup: float) -> dict[st
 
 def print_devices(found: dict[str, Any], vertices: int, arcs: int) -> None:
     """Print a table with a row per number of devices, and the limit."""
-    out = console()
     many = count(vertices, "vertex", "vertices")
-    out.print(f"{many}, {count(arcs, 'arc', 'arcs')}, louvain, H200s of one host", soft_wrap=True)
-    out.print()
+    echo(f"{many}, {count(arcs, 'arc', 'arcs')}, louvain, H200s of one host")
+    echo("")
     table = new_table("GPUs", "reserved per GPU", *DEVICE_PARTS, "total", "evidence")
     for plan in found["plans"]:
         table.add_row(
@@ -189,20 +183,17 @@ def print_devices(found: dict[str, Any], vertices: int, arcs: int) -> None:
             seconds(plan["total_seconds"]),
             plan["evidence"],
         )
-    print_uncut(out, table)
-    out.print(
+    print_table(table)
+    echo(
         "seconds of Louvain, without loading; a run reserves up to 2.3 times the memory that it "
-        "has in use at its peak",
-        soft_wrap=True,
+        "has in use at its peak"
     )
     if arcs < LARGE:
-        out.print(
+        echo(
             f"a graph of fewer than {LARGE:,} arcs takes longer than this: launches and exchanges "
-            "are left out; one GPU is enough for it",
-            soft_wrap=True,
+            "are left out; one GPU is enough for it"
         )
-    out.print(
+    echo(
         "limits: all GPUs apply all moves and group all vertices, so that no number of them is "
-        f"more than {found['most_speedup']:.1f} times as fast as one",
-        soft_wrap=True,
+        f"more than {found['most_speedup']:.1f} times as fast as one"
     )

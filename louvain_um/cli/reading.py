@@ -6,14 +6,13 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from enum import Enum, StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from louvain_um.cli import import_numba
-from louvain_um.cli.common import option, with_options
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note
 from louvain_um.errors import GraphFormatError, GraphWarning, LouvainUmError, OptionError
 from louvain_um.formats import READERS, check_graph_path
@@ -25,28 +24,6 @@ if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
 
 READING = "Reading the graph"
-
-
-class Duplicates(StrEnum):
-    """How an edge listed more than once is counted."""
-
-    once = "once"
-    sum = "sum"
-
-
-class LoopKind(StrEnum):
-    """What becomes of edges of a vertex to itself."""
-
-    keep = "keep"
-    drop = "drop"
-
-
-class IdKind(StrEnum):
-    """How the ids of an edge list are read."""
-
-    auto = "auto"
-    number = "number"
-    text = "text"
 
 
 GraphArgument = Annotated[
@@ -100,7 +77,7 @@ Weighted = Annotated[
     ),
 ]
 Repeats = Annotated[
-    Duplicates | None,
+    Literal["once", "sum"] | None,
     option(
         "--duplicates",
         "Count an edge listed twice once, or sum its weights.  "
@@ -142,6 +119,7 @@ Separator = Annotated[
         READING,
     ),
 ]
+IdKind = Literal["auto", "number", "text"]
 Ids = Annotated[IdKind, option("--ids", "Read ids of an edge list as numbers or names.", READING)]
 Trusted = Annotated[
     bool,
@@ -149,7 +127,9 @@ Trusted = Annotated[
         "--trusted", "Lift the limits on line length, unpacked size and vertices per edge.", READING
     ),
 ]
-Loops = Annotated[LoopKind, option("--loops", "Keep or drop edges of a vertex to itself.", READING)]
+Loops = Annotated[
+    Literal["keep", "drop"], option("--loops", "Keep or drop edges of a vertex to itself.", READING)
+]
 Rounding = Annotated[
     bool, option("--allow-rounding", "Round integer weights whose total exceeds 2^52.", READING)
 ]
@@ -173,10 +153,10 @@ class Reading:
     one_based: OneBased = None
     header: Header = None
     separator: Separator = None
-    ids: Ids = IdKind.auto
+    ids: Ids = "auto"
     trusted: Trusted = False
     allow_rounding: Rounding = False
-    loops: Loops = LoopKind.keep
+    loops: Loops = "keep"
 
     @property
     def changes_size(self) -> bool:
@@ -213,7 +193,7 @@ class Reading:
             target=self.target,
             weight=self.weight,
             weighted=self.weighted,
-            duplicates=plain(self.duplicates),
+            duplicates=self.duplicates,
         )
 
     def read(self, name: str) -> Graph:
@@ -235,7 +215,7 @@ class Reading:
 
     def options(self) -> ReadOptions:
         """Return the options as readers take them."""
-        options = {field.name: plain(getattr(self, field.name)) for field in fields(ReadOptions)}
+        options = {field.name: getattr(self, field.name) for field in fields(ReadOptions)}
         return ReadOptions(**options | {"separator": expanded(self.separator)})
 
 
@@ -266,15 +246,6 @@ def expanded(separator: str | None) -> str | None:
     return "\t" if separator == r"\t" else separator
 
 
-def plain(value: Any) -> Any:
-    """Return the value of a choice; other values as they are."""
-    return value.value if isinstance(value, Enum) else value
-
-
-with_reading = with_options("reading", Reading)
-"""Adds the options of `Reading` to a command, which gets them as its parameter `reading`."""
-
-
 def check_output(path: Path, *, force: bool) -> None:
     """Raise if a graph file cannot be written, before any work is done."""
     try:
@@ -299,9 +270,8 @@ def refuse_two_inputs(*names: object) -> None:
 
 def print_notes(loaded: Mapping[str, Graph], *, quiet: bool) -> None:
     """Print the notes on graphs that were read; with several graphs, each with its name."""
-    for name, graph in loaded.items():
-        for text in () if quiet else graph.notes:
-            print_note(f"{name}: {text}" if len(loaded) > 1 else text)
+    for name, graph in () if quiet else loaded.items():
+        print_note(*(f"{name}: {text}" if len(loaded) > 1 else text for text in graph.notes))
 
 
 def name_of(source: str) -> str:

@@ -135,18 +135,18 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def console() -> Console:
-    """Return a console on stdout that does not interpret markup in names."""
-    return safe_console()
+def title_of(source: str) -> str:
+    """Return what a graph is called that comes from a file, or from standard input."""
+    return "standard input" if source == "-" else source
 
 
-def graph_line(graph: Graph, name: str) -> str:
+def graph_line(graph: Graph, source: str) -> str:
     """Return a line with a graph's name and size."""
     from louvain_um.results.display import count
 
     kind = "weighted" if graph.weighted else "unweighted"
     vertices = count(graph.n_vertices, "vertex", "vertices")
-    line = f"{name}: {vertices}, {count(graph.n_edges, 'edge', 'edges')}, {kind}"
+    line = f"{title_of(source)}: {vertices}, {count(graph.n_edges, 'edge', 'edges')}, {kind}"
     return "\n".join([line, *(with_flags(note) for note in graph.notes if isinstance(note, Taken))])
 
 
@@ -181,14 +181,12 @@ def result_line(result: Outcome, compiling: float = 0.0) -> str:
     )
 
 
-def communities_table(
-    result: Communities, described: Description | None, width: int, top: int
-) -> Table:
+def communities_table(result: Communities, described: Description | None, top: int) -> Table:
     """Return a table of the `top` largest communities: descriptions, or members by degree."""
     from louvain_um.results.display import TEXTS, count
 
     if described is None:
-        table, room = new_table("#", "size", "<members"), max(20, width - 20)
+        table, room = new_table("#", "size", "<members"), max(20, safe_console().width - 20)
         for c, members in enumerate(largest(result, room, top)):
             size = int(result.sizes[c])
             table.add_row(str(c), f"{size:,}", listing(members, size, room))
@@ -283,20 +281,19 @@ def new_table(*head: str, label: str | None = None) -> Table:
     return table
 
 
-def print_uncut(console: Console, table: Table) -> None:
-    """Print a table, on longer lines than the console's where else words would be cut."""
+def print_table(table: Table) -> None:
+    """Print a table, on longer lines than the terminal's where else words would be cut."""
     from rich.cells import cell_len
     from rich.measure import Measurement
 
+    console = safe_console()
     for column in table.columns:
         if column.no_wrap:
             lines = "\n".join(map(str, (column.header, *column.cells))).split("\n")
             column.min_width = max(map(cell_len, lines))
     least = Measurement.get(console, console.options.update(width=1 << 10), table).minimum
-    before = console.width
-    console.width = max(before, least)
+    console.width = max(console.width, least)
     console.print(table)
-    console.width = before
 
 
 def printable(name: Any) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from louvain_um.cli import common
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.core.atomic_files import check_output, write_text
 from louvain_um.errors import LouvainUmError
@@ -36,52 +37,43 @@ def attach(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="SESSION",
-            help="Session to write: .npz, or .parquet (a folder).  [default: PROGRAM.npz]",
-            show_default=False,
+        option(
+            "--output -o SESSION",
+            "Session to write: .npz, or .parquet (a folder).  [default: PROGRAM.npz]",
         ),
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|auto",
-            help="Place managed memory by call site, as a TOML file says; auto decides from the "
+        option(
+            "FILE|auto",
+            "Place managed memory by call site, as a TOML file says; auto decides from the "
             "run in --from, else from this run's first launches, and writes the file and a C "
             "snippet next to the session.",
-            show_default=False,
         ),
     ] = None,
     recorded: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="SESSION",
-            help="Session of an earlier run of the program, for --policy auto.",
-            show_default=False,
-        ),
+        option("--from SESSION", "Session of an earlier run of the program, for --policy auto."),
     ] = None,
     machine: Annotated[
-        str, typer.Option(metavar="PROFILE", help="For --policy auto: a profile, as for simulate.")
+        str, option("PROFILE", "For --policy auto: a profile, as for simulate.")
     ] = "h200",
     device_budget: common.Budget = None,
     trace: Annotated[
         bool,
-        typer.Option(
+        option(
             "--trace",
-            help="Count every access of kernels that come as PTX, by page and time: they are "
+            "Count every access of kernels that come as PTX, by page and time: they are "
             "instrumented when the program loads them, and run slower.",
         ),
     ] = False,
     allow_driver_eviction: Annotated[
         bool,
-        typer.Option(
+        option(
             "--allow-driver-eviction",
-            help="Let managed memory exceed what the device has free. The driver then evicts, "
+            "Let managed memory exceed what the device has free. The driver then evicts, "
             "which can hang the GPU for all its users until the machine is restarted.",
-            rich_help_panel=common.GPU,
+            common.GPU,
         ),
     ] = False,
     force: common.Force = False,
@@ -119,8 +111,7 @@ def attach(
         if advice is not None and advice.launches:
             write(advice.policy, ended.session, target, force=force)
         if not quiet:
-            for text in ended.session.notes:
-                print_note(text)
+            print_note(*ended.session.notes)
             print_note(f"session written to {target}; to view it: louvain-um report {target}")
     if ended.refused:
         raise LouvainUmError(ended.refused)

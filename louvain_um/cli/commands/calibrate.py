@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from louvain_um.cli import common, terminal
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
-from louvain_um.cli.terminal import print_line
+from louvain_um.cli.terminal import echo, print_line
 from louvain_um.core.atomic_files import check_output
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.options import Options
@@ -128,9 +128,8 @@ def show(machine: Machine) -> None:
     for name, value in machine.to_dict().items():
         if name not in ("name", "notes"):
             table.add_row(name, with_unit(name, value), machine.notes.get(name, "measured"))
-    console = terminal.console()
-    console.print(machine.name)
-    terminal.print_uncut(console, table)
+    echo(machine.name)
+    terminal.print_table(table)
 
 
 def with_unit(name: str, value: Any) -> str:

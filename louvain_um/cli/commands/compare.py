@@ -70,25 +70,21 @@ def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Label
     """Print the agreement and the sizes."""
     from louvain_um.results.display import count
 
-    console = terminal.console()
     many = count(agreement.vertices, "vertex", "vertices")
-    console.print(f"{many} in both", soft_wrap=True)
+    echo(f"{many} in both")
     for name, alone in zip(names, agreement.unmatched, strict=True):
         if alone:
-            console.print(f"{alone:,} only in {name}, ignored", soft_wrap=True)
+            echo(f"{alone:,} only in {name}, ignored")
     for name, labels in zip(names, both, strict=True):
         if several := len(labels) - len(set(labels.vertices.tolist())):
             memberships = count(several, "membership", "memberships")
-            console.print(
-                f"communities of {name} overlap: {memberships} beyond one for each vertex",
-                soft_wrap=True,
-            )
+            echo(f"communities of {name} overlap: {memberships} beyond one for each vertex")
     show_measures(agreement)
     if agreement.identical:
         some = " on the vertices in both" if any(agreement.unmatched) else ""
-        console.print(f"The partitions are identical{some}.")
-    console.print()
-    terminal.print_uncut(console, size_table(names, both))
+        echo(f"The partitions are identical{some}.")
+    echo("")
+    terminal.print_table(size_table(names, both))
 
 
 def show_measures(agreement: Agreement) -> None:

@@ -10,14 +10,13 @@ import typer
 from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import Taken
 from louvain_um.formats import write_graph
 
 
 @with_exit_code
-@with_reading
 def convert(
     graph: GraphArgument,
     output: Annotated[
@@ -41,9 +40,8 @@ def convert(
         reporter.step(f"writing {output}")
         loss_notes = write_graph(output, loaded, force=force)
     if not quiet:
-        for text in (*loaded.notes, *loss_notes):
-            if not isinstance(text, Taken):  # printed with the graph
-                print_note(text)
+        kept = (text for text in loaded.notes if not isinstance(text, Taken))  # with the graph
+        print_note(*kept, *loss_notes)
     if json:
         numbers = terminal.graph_numbers(loaded)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from louvain_um.cli import common
 from louvain_um.cli.common import option
@@ -19,16 +20,10 @@ from louvain_um.cli.detection import (
     write_output,
 )
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import (
-    DEFAULT_READING,
-    GraphArgument,
-    Reading,
-    refuse_two_inputs,
-    with_reading,
-)
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, refuse_two_inputs
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError, Taken, require_packages
-from louvain_um.options import Options
+from louvain_um.options import Method, Options
 from louvain_um.placement.policy.find import find_policy
 
 if TYPE_CHECKING:
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
 
 
 @with_exit_code
-@with_reading
 def detect(
     graph: GraphArgument,
     output: Annotated[
@@ -58,15 +52,13 @@ def detect(
     ] = False,
     top: Annotated[int, option("N", "Number of communities to print.", min=0)] = common.TOP,
     method: Annotated[
-        common.MethodName, option("", "leiden takes longer and guarantees connected communities.")
-    ] = common.MethodName.louvain,
+        Method, option("", "leiden takes longer and guarantees connected communities.")
+    ] = "louvain",
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
-    effort: common.EffortOption = common.Effort.default,
-    n_iterations: common.Iterations = None,
-    best_of: common.BestOf = 1,
-    objective: common.ObjectiveOption = common.ObjectiveName.modularity,
+    searching: common.Searching = common.DEFAULT_SEARCHING,
+    objective: common.Objective = "modularity",
     nodes: Annotated[
         Path | None,
         option(
@@ -141,18 +133,18 @@ def detect(
         ),
     ] = None,
     on_loss: Annotated[
-        common.OnLoss,
+        Literal["raise", "resume"],
         option("", "What to do when a worker of --cluster is lost.", panel=common.CLUSTER),
-    ] = common.OnLoss.fail,
+    ] = "raise",
     exchange: Annotated[
-        common.Exchange,
+        Literal["host", "nccl"],
         option(
             "",
             "How ranks of --cluster with --device cuda exchange what is on their GPUs: by way "
             "of the hosts, or through NCCL, which needs a GPU for each.",
             panel=common.CLUSTER,
         ),
-    ] = common.Exchange.host,
+    ] = "host",
     labels_folder: Annotated[
         str | None,
         option(
@@ -175,14 +167,11 @@ def detect(
     # Bad options raise here, before the graph is read.
     common.refuse_top(top, json=json)
     options = Options(
-        method=method.value,
+        method=method,
         resolution=resolution,
         threshold=threshold,
         max_level=max_level,
-        effort=effort.value,
-        n_iterations=n_iterations,
-        best_of=best_of,
-        objective=objective.value,
+        objective=objective,
         max_size=max_size,
         seed=seed,
         device=device,
@@ -192,15 +181,16 @@ def detect(
         threads=threads,
         ballast=ballast,
         allow_driver_eviction=allow_driver_eviction,
+        **asdict(searching),
     )
     find_policy(options.memory)
     clustered = ClusterRun(
         cluster=cluster,
         checkpoint=checkpoint,
-        on_loss=on_loss.value,
+        on_loss=on_loss,
         labels=labels_folder,
         force=force,
-        exchange=exchange.value,
+        exchange=exchange,
     )
     if random_graphs and (options.objective != "modularity" or clustered.cluster is not None):
         raise OptionError(remedy="--significance is for modularity without --cluster")
@@ -283,11 +273,8 @@ def detect(
         *(() if described is None else described.notes),
     )
     if not quiet:
-        for text in notes:
-            if not isinstance(text, Taken):  # printed with the graph
-                print_note(text)
-        for text in common.compiling_notes(reporter.compiled):
-            print_note(text)
+        print_note(*(text for text in notes if not isinstance(text, Taken)))  # with the graph
+        print_note(*common.compiling_notes(reporter.compiled))
     if json:
         more: dict[str, object] = {}
         if tested is not None:

@@ -123,4 +123,4 @@ def show(found: dict[str, Any]) -> None:
     for name, number in found["packages"].items():
         missing = "not installed" + ("" if name in NEEDED else " (optional)")
         table.add_row(name, number or missing)
-    terminal.print_uncut(terminal.console(), table)
+    terminal.print_table(table)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option, refuse_given
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import (
-    DEFAULT_READING,
-    GraphArgument,
-    Reading,
-    refuse_two_inputs,
-    with_reading,
-)
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, refuse_two_inputs
 from louvain_um.cli.terminal import echo
 from louvain_um.core.atomic_files import check_output, replacing, write_text
 from louvain_um.errors import OptionError, require_packages
-from louvain_um.options import Options
+from louvain_um.options import Method, Options
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -30,18 +24,10 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 
 
-class PictureKind(StrEnum):
-    """What a picture shows."""
-
-    auto = "auto"
-    graph = "graph"
-    communities = "communities"
-    sizes = "sizes"
-    dendrogram = "dendrogram"
+PictureKind = Literal["auto", "graph", "communities", "sizes", "dendrogram"]
 
 
 @with_exit_code
-@with_reading
 def draw(
     graph: GraphArgument,
     output: Annotated[
@@ -59,7 +45,7 @@ def draw(
             "or the hierarchy. auto is graph up to 1,500 vertices, else communities. A page shows "
             "both.",
         ),
-    ] = PictureKind.auto,
+    ] = "auto",
     labels: Annotated[
         str | None,
         option("--labels LABELS", "Label file with the communities to draw.  [default: detected]"),
@@ -72,17 +58,9 @@ def draw(
             "what distinguishes each community.",
         ),
     ] = None,
-    method: Annotated[
-        common.MethodName, option("", "Method that detects communities.")
-    ] = common.MethodName.louvain,
+    method: Annotated[Method, option("", "Method that detects communities.")] = "louvain",
     resolution: common.Resolution = 1.0,
-    effort: common.EffortOption = common.Effort.default,
-    n_iterations: common.Iterations = None,
-    best_of: common.BestOf = 1,
-    objective: common.ObjectiveOption = common.ObjectiveName.modularity,
-    seed: common.Seed = 0,
-    device: common.Device = "auto",
-    threads: common.Threads = None,
+    detecting: common.Detecting = common.DEFAULT_DETECTING,
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
@@ -91,34 +69,24 @@ def draw(
     """Draw a graph with its communities."""
     from louvain_um.cli.progress import progress_reporter
 
-    options = Options(
-        method=method.value,
-        resolution=resolution,
-        effort=effort.value,
-        n_iterations=n_iterations,
-        best_of=best_of,
-        objective=objective.value,
-        seed=seed,
-        device=device,
-        threads=threads,
-    )
+    options = Options(method=method, resolution=resolution, **asdict(detecting))
     if output.suffix.lower() not in SUFFIXES:
         raise OptionError("output", output.name, f"must end in {', '.join(SUFFIXES)}")
-    if output.suffix.lower() == ".html" and kind is not PictureKind.auto:
+    if output.suffix.lower() == ".html" and kind != "auto":
         raise OptionError(remedy="a page shows graph and communities; leave out --kind")
     page = output.suffix.lower() == ".html"
     if labels is not None:
-        seeded = kind not in (PictureKind.sizes, PictureKind.dendrogram)  # positions
+        seeded = kind not in ("sizes", "dendrogram")  # positions
         refuse_given(
             "--labels, which draws what was detected before,",
             {"--method": options.method != "louvain", "--effort": options.effort != "default",
-             "--n-iterations": n_iterations is not None, "--best-of": best_of != 1,
-             "--device": device != "auto", "--seed": seed != 0 and not seeded},
+             "--n-iterations": options.n_iterations is not None, "--best-of": options.best_of != 1,
+             "--device": options.device != "auto", "--seed": options.seed != 0 and not seeded},
         )  # fmt: skip
     refuse_two_inputs(graph, labels, nodes)
     if nodes is not None and not page:
         raise OptionError(remedy="--nodes is for pages: name an output that ends in .html")
-    springs = () if kind in (PictureKind.sizes, PictureKind.dendrogram) else ("networkx",)
+    springs = () if kind in ("sizes", "dendrogram") else ("networkx",)
     require_packages("drawing", "jinja2" if page else "matplotlib", *springs)
     if nodes is not None:
         require_packages("--nodes", "pandas")
@@ -143,14 +111,13 @@ def draw(
         name = graphs.name_of(graph)
         with announced(reporter):
             drawn = (
-                write_page(output, result, described, name, seed, force=force)
+                write_page(output, result, described, name, options.seed, force=force)
                 if page
-                else write_picture(output, result, kind, name, seed, force=force)
+                else write_picture(output, result, kind, name, options.seed, force=force)
             )
     graphs.print_notes({graph: loaded}, quiet=quiet)
-    for note in () if quiet or described is None else described.notes:
-        print_note(note)
     if not quiet:
+        print_note(*(() if described is None else described.notes))
         echo(f"{drawn} drawn to {output}")
 
 
@@ -194,7 +161,7 @@ def write_picture(
 
     graph = result.require_graph()
     many = count(result.n_communities, "community", "communities")
-    chosen = kind_for(graph) if kind is PictureKind.auto else kind.value
+    chosen = kind_for(graph) if kind == "auto" else kind
     drawn, axes = figure(chosen)
     result.plot(chosen, ax=axes, seed=seed)
     axes.set_title(f"{name}: {axes.get_title()}", fontsize=11, parse_math=False)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from louvain_um.cli import common, terminal
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
-from louvain_um.cli.terminal import with_flags
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading
+from louvain_um.cli.terminal import echo, with_flags
 from louvain_um.errors import GraphWarning, OptionError
 from louvain_um.formats import write_graph
 from louvain_um.formats.file_types import holds_communities
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 
 @with_exit_code
-@with_reading
 def ensemble(
     graph: GraphArgument,
     output: Annotated[
@@ -33,16 +33,10 @@ def ensemble(
     ] = None,
     runs: Annotated[int, option("N", "Runs with different seeds.")] = 20,
     top: Annotated[int, option("N", "Number of communities to print.", min=0)] = common.TOP,
-    method: Annotated[common.MethodName, option("", "Method to run.")] = common.MethodName.louvain,
+    method: common.MethodToRun = "louvain",
     resolution: common.Resolution = 1.0,
-    objective: common.ObjectiveOption = common.ObjectiveName.modularity,
     threshold: common.Threshold = 1e-7,
-    effort: common.EffortOption = common.Effort.default,
-    n_iterations: common.Iterations = None,
-    best_of: common.BestOf = 1,
-    seed: common.Seed = 0,
-    device: common.Device = "auto",
-    threads: common.Threads = None,
+    detecting: common.Detecting = common.DEFAULT_DETECTING,
     safe_csv: common.SafeCsv = False,
     json: common.Json = False,
     force: common.Force = False,
@@ -65,19 +59,17 @@ def ensemble(
         # The notes say what the warning does.
         warnings.simplefilter("ignore", GraphWarning)
         steps(0, 0, f"reading {graph}")
-        loaded = reading.suited_to(objective.value).read(graph)
+        loaded = reading.suited_to(detecting.objective).read(graph)
         found = find(
-            loaded, runs=runs, method=method.value, resolution=resolution, threshold=threshold,
-            seed=seed, device=device, threads=threads, objective=objective.value,
-            effort=effort.value, n_iterations=n_iterations, best_of=best_of, progress=steps,
+            loaded, runs=runs, method=method, resolution=resolution, threshold=threshold,
+            **asdict(detecting), progress=steps,
         )  # fmt: skip
         if output is not None:
             steps(runs, runs, f"writing {output}")
             write(output, found, force=force, safe_csv=safe_csv)
     notes = (*loaded.notes, *found.notes)
     if not quiet:
-        for note in notes:
-            print_note(note)
+        print_note(*notes)
     if json:
         common.print_json(summary(found) | {"notes": [with_flags(note) for note in notes]})
     else:
@@ -132,30 +124,27 @@ def show(found: Ensemble, source: str, output: Path | None, top: int, *, quiet: 
 
     from louvain_um.results.display import count, objective_name, objective_text, score
 
-    console = terminal.console()
     result = found.consensus
     if not quiet:
-        name = "standard input" if source == "-" else source
-        console.print(terminal.graph_line(found.graph, name), soft_wrap=True)
+        echo(terminal.graph_line(found.graph, source))
     shown = "{:.6g}".format if result.objective == "cpm" else score
     low, high = shown(float(found.values.min())), shown(float(found.values.max()))
-    console.print(
+    echo(
         f"{count(found.runs, 'run', 'runs')}: stability {found.stability:.2f} (mean adjusted Rand "
-        f"index), {objective_name(result)} {low} to {high}",
-        soft_wrap=True,
+        f"index), {objective_name(result)} {low} to {high}"
     )
     many = count(result.n_communities, "community", "communities")
-    console.print(f"consensus: {many}, {objective_text(result)}", soft_wrap=True)
+    echo(f"consensus: {many}, {objective_text(result)}")
     if result.n_communities and top:
         sums = np.bincount(result.labels, found.certainty)
-        room = max(20, console.width - 30)
+        room = max(20, terminal.safe_console().width - 30)
         table = terminal.new_table("#", "size", "certainty", "<members")
         for c, members in enumerate(terminal.largest(result, room, top)):
             size = int(result.sizes[c])
             listed = terminal.listing(members, size, room)
             table.add_row(str(c), f"{size:,}", f"{sums[c] / size:.2f}", listed)
-        console.print()
-        terminal.print_uncut(console, table)
+        echo("")
+        terminal.print_table(table)
     if output is not None and not quiet:
         vertices = count(result.n_vertices, "vertex", "vertices")
-        console.print(f"\ncommunities of {vertices} written to {output}", soft_wrap=True)
+        echo(f"\ncommunities of {vertices} written to {output}")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.common import MethodName, option
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
 from louvain_um.cli.terminal import echo, with_flags
 from louvain_um.errors import OptionError
-from louvain_um.options import Budget, Options, parse_bytes, parse_count
+from louvain_um.options import Budget, Method, Options, parse_bytes, parse_count
 from louvain_um.placement.policy.find import find_policy
 
 if TYPE_CHECKING:
@@ -121,15 +120,9 @@ class Printing:
     verbose: common.Verbose = False
 
 
-def registered(name: str, **records: type[Any]) -> Callable[[common.Command], common.Command]:
-    """Return a decorator that makes a function a subcommand with the options of records."""
-
-    def register(command: common.Command) -> common.Command:
-        for parameter, kind in {**records, "printing": Printing}.items():
-            command = common.with_options(parameter, kind)(command)
-        return app.command(name, cls=Command)(with_exit_code(command))
-
-    return register
+def subcommand(function: common.Command) -> common.Command:
+    """Make a function a subcommand of its name."""
+    return app.command(cls=Command)(with_exit_code(function))
 
 
 def numbers(vertices: str | None, arcs: str | None) -> tuple[int | None, int | None]:
@@ -161,16 +154,14 @@ def read(graph: str, reading: Reading, *, quiet: bool) -> Graph:
         return reading.read(graph)
 
 
-@registered("detect", placing=Placing, reading=Reading)
+@subcommand
 def detect(
     graph: PlannedGraph = None,
     vertices: Vertices = None,
     arcs: Arcs = None,
     kind: Kind = None,
-    method: Annotated[MethodName, option("", "Method to plan for.")] = MethodName.louvain,
-    effort: common.EffortOption = common.Effort.default,
-    n_iterations: common.Iterations = None,
-    best_of: common.BestOf = 1,
+    method: Annotated[Method, option("", "Method to plan for.")] = "louvain",
+    searching: common.Searching = common.DEFAULT_SEARCHING,
     peer_memory: common.Peer = None,
     whole: Annotated[
         bool, option("--read", "Read the whole graph, even if its header gives the size.", READING)
@@ -188,9 +179,7 @@ def detect(
     options = placing.checked(peer_memory)
     memory, machine = placing.memory, options["machine"]
     budget = Budget.parse(placing.device_budget)
-    asked = Options(
-        method=method.value, effort=effort.value, n_iterations=n_iterations, best_of=best_of
-    )
+    asked = Options(method=method, **asdict(searching))
 
     def plan_of(shape: Shape) -> Plan:
         return planning.plan_shape(shape, memory, budget, machine, kind=kind)
@@ -200,7 +189,7 @@ def detect(
     if counts is not None:
         reading.refuse_without_graph(whole=whole)
         shape = planning.shape_of_size(
-            *counts, bool(reading.weighted), method.value, ("vertices", "arcs")
+            *counts, bool(reading.weighted), method, ("vertices", "arcs")
         )
         result = planning.plan_search(shape, asked, plan_of)
         name = "a graph of this size"
@@ -212,7 +201,7 @@ def detect(
         known = not whole and not reading.changes_size
         size = size_in_header(graph, reading.format) if known else None
         if size is not None:
-            shape = shape_from_header(size, reading, method.value)
+            shape = shape_from_header(size, reading, method)
             result = planning.plan_search(shape, asked, plan_of)
             guess = "" if kind else GUESSED
             source_note = f"only {size.read_from} was read{guess}"
@@ -222,8 +211,7 @@ def detect(
             loaded = read(graph, reading, quiet=printing.quiet)
             graph_notes = loaded.notes
             result = planning.plan(
-                loaded, kind=kind, method=asked.method, effort=asked.effort,
-                n_iterations=asked.n_iterations, best_of=asked.best_of, **options,
+                loaded, kind=kind, method=method, **asdict(searching), **options,
             )  # fmt: skip
             source_note = "the whole graph was read" + (
                 "" if whole else ", as it has no header with its size"
@@ -239,13 +227,12 @@ def detect(
         from louvain_um.cli.plan_tables import print_plan
 
         print_plan(result, name, verbose=printing.verbose)
-        for text in notes:
-            print_note(text)
+        print_note(*notes)
     else:
         echo(result.verdict)
 
 
-@registered("program", placing=Placing, reading=Reading)
+@subcommand
 def program(
     name: Annotated[
         str,
@@ -279,8 +266,7 @@ def program(
         assert graph is not None
         loaded = read(graph, reading, quiet=printing.quiet)
         if not (printing.json or printing.quiet):
-            for note in loaded.notes:
-                print_note(note)
+            print_note(*loaded.notes)
         declared = program_for(name, loaded)
     found = planning.plan(declared, **options)
     if printing.json:
@@ -290,7 +276,7 @@ def program(
     echo(text.splitlines()[-1] if printing.quiet else text)
 
 
-@registered("store", placing=Placing, reading=Reading)
+@subcommand
 def store(
     name: Annotated[
         str,
@@ -349,7 +335,7 @@ def store(
     echo(last if printing.quiet else "\n".join([*table, last]))
 
 
-@registered("ranks")
+@subcommand
 def ranks(
     most: Annotated[int, typer.Argument(metavar="N", help="Largest number of ranks.")],
     vertices: Vertices = None,
@@ -390,7 +376,7 @@ def ranks(
     note_kind(kind, "", quiet=printing.quiet)
 
 
-@registered("devices")
+@subcommand
 def devices(
     most: Annotated[int, typer.Argument(metavar="N", help="Largest number of GPUs.")],
     vertices: Vertices = None,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import MethodName, option
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading
 from louvain_um.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
 
 
 @with_exit_code
-@with_reading
 def profile(
     graph: GraphArgument,
     output: Annotated[
         Path, option("--output -o SESSION", "Session to write: .npz, or .parquet (a folder).")
     ],
-    method: Annotated[MethodName, option("", "Method to run.")] = MethodName.louvain,
+    method: common.MethodToRun = "louvain",
     program: common.Program = None,
     start: Annotated[
         str | None,
@@ -35,9 +35,7 @@ def profile(
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
-    effort: common.EffortOption = common.Effort.default,
-    n_iterations: common.Iterations = None,
-    best_of: common.BestOf = 1,
+    searching: common.Searching = common.DEFAULT_SEARCHING,
     seed: common.Seed = 0,
     device: common.Device = "auto",
     memory: Annotated[
@@ -86,15 +84,13 @@ def profile(
             loaded = reading.read(graph)
         session = profile(
             loaded,
-            method=method.value,
+            method=method,
             program=program,
             source=None if start is None else graphs.named(loaded, start),
             resolution=resolution,
             threshold=threshold,
             max_level=max_level,
-            effort=effort.value,
-            n_iterations=n_iterations,
-            best_of=best_of,
+            **asdict(searching),
             seed=seed,
             device=device,
             memory=memory,
@@ -111,11 +107,8 @@ def profile(
         )
     if not quiet:
         ran_on = session.metadata.get("device")
-        for text in (
-            *loaded.notes,
-            *common.ignored_memory_options(ran_on, memory, "base", device_budget),
-        ):
-            print_note(text)
+        print_note(*loaded.notes)
+        print_note(*common.ignored_memory_options(ran_on, memory, "base", device_budget))
         if light and ran_on == "cpu":
             print_note("ran on the CPU; --light was ignored")
     if json:

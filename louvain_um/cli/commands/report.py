@@ -67,8 +67,7 @@ def report(
     if output is None:
         result.show()
     if not quiet:
-        for path in result.written:
-            print_note(f"wrote {path}")
+        print_note(*(f"wrote {path}" for path in result.written))
 
 
 PAGES = (".html", ".htm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -9,8 +10,8 @@ from louvain_um.cli import common, terminal
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import going_on, has_packages, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
-from louvain_um.cli.terminal import with_flags
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading
+from louvain_um.cli.terminal import echo, with_flags
 from louvain_um.errors import OptionError
 from louvain_um.options import Options
 
@@ -22,7 +23,6 @@ PICTURE: Final = "profile.svg"
 
 
 @with_exit_code
-@with_reading
 def resolution(
     graph: GraphArgument,
     output: Annotated[
@@ -49,14 +49,8 @@ def resolution(
         ),
     ] = False,
     top: Annotated[int, option("N", "Plateaus to print.", min=0)] = common.TOP,
-    method: Annotated[common.MethodName, option("", "Method to run.")] = common.MethodName.louvain,
-    effort: common.EffortOption = common.Effort.default,
-    n_iterations: common.Iterations = None,
-    best_of: common.BestOf = 1,
-    objective: common.ObjectiveOption = common.ObjectiveName.modularity,
-    seed: common.Seed = 0,
-    device: common.Device = "auto",
-    threads: common.Threads = None,
+    method: common.MethodToRun = "louvain",
+    detecting: common.Detecting = common.DEFAULT_DETECTING,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -67,10 +61,7 @@ def resolution(
     from louvain_um.cli.progress import counted_steps
 
     common.refuse_top(top, json=json)
-    options = Options(
-        method=method.value, effort=effort.value, n_iterations=n_iterations, best_of=best_of,
-        objective=objective.value, seed=seed, device=device, threads=threads,
-    )  # fmt: skip
+    options = Options(method=method, **asdict(detecting))
     drawn = False
     if output is not None:
         from louvain_um.core.run_folder import check_folder
@@ -146,17 +137,15 @@ def show(
     """Print the widest plateaus, by ascending resolution."""
     from louvain_um.results.display import count, score
 
-    console = terminal.console()
     plateaus = profile.plateaus
     widest = sorted(plateaus, key=lambda plateau: -plateau.octaves)[:top]
     if not quiet:
-        name = "standard input" if source == "-" else source
-        console.print(terminal.graph_line(profile.graph, name), soft_wrap=True)
+        echo(terminal.graph_line(profile.graph, source))
     tried = f"{len(profile.points)} resolutions from {profile.low:g} to {profile.high:g}"
     many = count(len(plateaus), "plateau", "plateaus")
     if len(widest) < len(plateaus):
         many += f", the widest {len(widest)} shown; --top {len(plateaus)} shows all"
-    console.print(f"{tried}: {many}", soft_wrap=True)
+    echo(f"{tried}: {many}")
     if widest:
         table = terminal.new_table("from", "to", "octaves", "communities", "value", "stability",
                                  "detect with")  # fmt: skip
@@ -172,8 +161,8 @@ def show(
                 f"{plateau.stability:.2f}",
                 f"{also}--resolution {plateau.resolution:.3g}",
             )
-        console.print()
-        terminal.print_uncut(console, table)
+        echo("")
+        terminal.print_table(table)
     if output is not None and not quiet:
         made = f"tables and {PICTURE}" if (output / PICTURE).exists() else "tables"
-        console.print(f"\n{made} are in {output}", soft_wrap=True)
+        echo(f"\n{made} are in {output}")

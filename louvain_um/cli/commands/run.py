@@ -16,6 +16,7 @@ from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
+from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, OptionError, Underflow
 from louvain_um.options import Options
 from louvain_um.placement.policy.find import find_policy
@@ -177,16 +178,12 @@ def execute(
                 reporter.step(f"writing {output}")
                 answer.write(output, name, force=running.force, safe_csv=running.safe_csv)
     if not running.quiet:
-        for text in loaded.notes:
-            print_note(source_column(text))
+        print_note(*map(source_column, loaded.notes))
         if name in WEIGHING and not loaded.weighted:
             print_note(f"the graph has no weights; {WEIGHING[name]}")
-        for text in common.ignored_memory_options(
-            device, running.memory, "auto", running.device_budget, running.peer_memory
-        ):
-            print_note(text)
-        for text in common.compiling_notes(reporter.compiled):
-            print_note(text)
+        given = running.memory, "auto", running.device_budget, running.peer_memory
+        print_note(*common.ignored_memory_options(device, *given))
+        print_note(*common.compiling_notes(reporter.compiled))
     if running.json:
         common.print_json(
             {
@@ -201,13 +198,11 @@ def execute(
             }
         )
         return
-    console = terminal.console()
     if not running.quiet:
-        title = "standard input" if source == "-" else source
-        console.print(terminal.graph_line(loaded, title), soft_wrap=True)
-    console.print(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})", soft_wrap=True)
+        echo(terminal.graph_line(loaded, source))
+    echo(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})")
     if output is not None and not running.quiet:
-        console.print(f"\nwritten to {output}", soft_wrap=True)
+        echo(f"\nwritten to {output}")
 
 
 app = typer.Typer(
@@ -220,15 +215,9 @@ app = typer.Typer(
 Source = Annotated[str, option("--source VERTEX", "Start vertex, named as in the file.")]
 
 
-def registered(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that makes a function the subcommand of an algorithm."""
-
-    def register(command: Callable[..., None]) -> Callable[..., None]:
-        for parameter, kind in (("running", Running), ("reading", ColumnReading)):
-            command = common.with_options(parameter, kind)(command)
-        return app.command(name, cls=Command)(with_exit_code(command))
-
-    return register
+def subcommand(function: common.Command) -> common.Command:
+    """Make a function a subcommand of its name."""
+    return app.command(cls=Command)(with_exit_code(function))
 
 
 @app.callback()
@@ -236,7 +225,7 @@ def algorithms() -> None:
     """Run a graph algorithm: `louvain-um run bfs friends.csv --source ann -o distances.csv`."""
 
 
-@registered("bfs")
+@subcommand
 def bfs(graph: GraphArgument, start: Source, running: Running, reading: ColumnReading) -> None:
     """Find the distance from one vertex to every other, in edges, and a tree of shortest paths."""
 
@@ -248,7 +237,7 @@ def bfs(graph: GraphArgument, start: Source, running: Running, reading: ColumnRe
     execute("bfs", graph, search, running, reading)
 
 
-@registered("sssp")
+@subcommand
 def sssp(graph: GraphArgument, start: Source, running: Running, reading: ColumnReading) -> None:
     """Find the shortest path from one vertex to every other; weights are lengths."""
 
@@ -260,7 +249,7 @@ def sssp(graph: GraphArgument, start: Source, running: Running, reading: ColumnR
     execute("sssp", graph, search, running, reading)
 
 
-@registered("components")
+@subcommand
 def components(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     """Find the connected components; each is named by its first vertex."""
 
@@ -284,7 +273,7 @@ def components(graph: GraphArgument, running: Running, reading: ColumnReading) -
     execute("components", graph, find, running, reading)
 
 
-@registered("mst")
+@subcommand
 def mst(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     """Find the spanning forest of least weight."""
 
@@ -307,14 +296,15 @@ def mst(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     execute("mst", graph, find, running, reading)
 
 
-@registered("pagerank")
+@subcommand
 def pagerank(
     graph: GraphArgument,
-    running: Running,
-    reading: ColumnReading,
     damping: Annotated[float, option("X", "Probability of following an edge.")] = 0.85,
     tolerance: Annotated[float, option("X", "Stop when all ranks together change by less.")] = 1e-8,
     max_iterations: Annotated[int, option("N", "Give up after this many iterations.")] = 500,
+    *,
+    running: Running,
+    reading: ColumnReading,
 ) -> None:
     """Rank vertices by how often a random walk visits them."""
 
@@ -327,7 +317,7 @@ def pagerank(
     execute("pagerank", graph, rank, running, reading)
 
 
-@registered("triangles")
+@subcommand
 def triangles(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     """Count the triangles of every vertex."""
 
@@ -346,11 +336,9 @@ def triangles(graph: GraphArgument, running: Running, reading: ColumnReading) ->
     execute("triangles", graph, count, running, reading)
 
 
-@registered("spmv")
+@subcommand
 def spmv(
     graph: GraphArgument,
-    running: Running,
-    reading: ColumnReading,
     vector: Annotated[
         Path | None,
         option(
@@ -359,6 +347,9 @@ def spmv(
             "[default: all 1]",
         ),
     ] = None,
+    *,
+    running: Running,
+    reading: ColumnReading,
 ) -> None:
     """Multiply the weighted adjacency matrix with a vector."""
 

@@ -14,7 +14,6 @@ from louvain_um.cli.common import (
     POLICIES,
     RATES,
     Budgets,
-    MethodName,
     Policies,
     Rates,
     option,
@@ -22,12 +21,12 @@ from louvain_um.cli.common import (
     results_tables,
 )
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
+from louvain_um.cli.reading import DEFAULT_READING, Reading
 from louvain_um.cli.terminal import echo
 from louvain_um.core.atomic_files import check_output, write_csv, write_text
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
-from louvain_um.options import Options
+from louvain_um.options import Method, Options
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
@@ -40,7 +39,6 @@ DRIVER = "Simulated driver"
 
 
 @with_exit_code
-@with_reading
 def simulate(
     graph: Annotated[
         str,
@@ -68,7 +66,7 @@ def simulate(
             "--output -o FILE", "Also write the results (.json, .csv), or the recording (.npz)."
         ),
     ] = None,
-    method: Annotated[MethodName, option("", "Method to record for a graph.")] = MethodName.louvain,
+    method: Annotated[Method, option("", "Method to record for a graph.")] = "louvain",
     program: common.Program = None,
     seed: common.Seed = 0,
     eviction: Annotated[
@@ -160,7 +158,7 @@ def simulate(
         check_session(session, graph, output, points=len(names) * len(shares), force=force)
     trace = None if program else recording_in(graph)
     if program or trace is not None:
-        ignored = {"--method": method is not MethodName.louvain, "--seed": seed != 0}
+        ignored = {"--method": method != "louvain", "--seed": seed != 0}
         if program:
             refuse_given("--program", ignored)
         else:
@@ -176,7 +174,7 @@ def simulate(
         with progress_reporter(quiet=quiet) as reporter, announced(reporter):
             reporter.step(f"reading {graph}")
             loaded = reading.read(graph)
-            trace = record(loaded, method=method.value, seed=seed, observer=reporter)
+            trace = record(loaded, method=method, seed=seed, observer=reporter)
         graphs.print_notes({graph: loaded}, quiet=quiet)
     recorded = {array.group for array in trace.arrays}
     absent = [name for name in driver.hold if name not in recorded]
@@ -208,15 +206,14 @@ def simulate(
         return
     from louvain_um.profiling.simulator.result import CONFORMANCE
 
-    console = terminal.console()
     peer = " with a peer GPU" if peer_memory is not None else ""
-    console.print(f"{graphs.name_of(graph)} on {profile.name}{peer}, modelled", soft_wrap=True)
-    console.print(explain_peak(trace), soft_wrap=True)
-    console.print(COLUMNS, soft_wrap=True)
-    console.print()
-    for table in results_tables(rows, console.width):
-        terminal.print_uncut(console, table)
-        console.print()
+    echo(f"{graphs.name_of(graph)} on {profile.name}{peer}, modelled")
+    echo(explain_peak(trace))
+    echo(COLUMNS)
+    echo("")
+    for table in results_tables(rows):
+        terminal.print_table(table)
+        echo("")
     if not quiet:
         if refused and not verbose:
             print_note(
@@ -230,8 +227,7 @@ def simulate(
         print_note(f"{RANGE}; how closely the model follows the driver: {CONFORMANCE}")
         for name in absent:
             print_note(f"--hold {name} has no effect: no array of that group was recorded")
-        for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
-            print_note(text)
+        print_note(*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows))
     echo(fastest(rows))
 
 

@@ -13,8 +13,8 @@ from louvain_um.cli import common, import_numba
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option, refuse_given, tables_within
 from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
-from louvain_um.cli.terminal import console, print_uncut
+from louvain_um.cli.reading import DEFAULT_READING, Reading, expanded
+from louvain_um.cli.terminal import echo, print_table
 from louvain_um.core.atomic_files import replacing, write_text
 from louvain_um.errors import OptionError
 
@@ -26,7 +26,6 @@ BATCH, STEPS = "10000", 5
 
 
 @with_exit_code
-@with_reading
 def stores(
     graph: Annotated[
         list[str],
@@ -85,7 +84,7 @@ def stores(
     else:
         columns = replace(
             reading, source=None, target=None, time=None, weight=None, header=None,
-            separator=None, trusted=False, ids=IdKind.auto, weighted=None,
+            separator=None, trusted=False, ids="auto", weighted=None,
         )  # fmt: skip
         refuse_given(
             "--every",
@@ -128,7 +127,7 @@ def stores(
                     source, source=reading.source, target=reading.target, time=reading.time,
                     weight=reading.weight, header=reading.header,
                     separator=expanded(reading.separator),
-                    sort=sort, trusted=reading.trusted, ids=plain(reading.ids),
+                    sort=sort, trusted=reading.trusted, ids=reading.ids,
                     weighted=reading.weighted, date_format=date_format,
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
@@ -140,10 +139,9 @@ def stores(
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return
-    screen = console()
-    for table in tables_of(records, screen.width):
-        print_uncut(screen, table)
-        screen.print()
+    for table in tables_of(records):
+        print_table(table)
+        echo("")
     if not quiet:
         for name, source in sources if every is None else ():
             if max(settings.batches) > source.n_arcs // 2:
@@ -161,8 +159,8 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
         raise OptionError(option, text, "must be whole numbers, separated by commas") from None
 
 
-def tables_of(records: list[dict[str, Any]], width: int) -> Iterator[Table]:
-    """Yield tables with a row for each record, each within so many characters."""
+def tables_of(records: list[dict[str, Any]]) -> Iterator[Table]:
+    """Yield tables with a row for each record, as wide as the terminal."""
     from louvain_um.drawing.reports import STORE_COLUMNS, TRIALS
 
     measured = (each for each in TRIALS if any(r[each[1]] is not None for r in records))
@@ -175,7 +173,7 @@ def tables_of(records: list[dict[str, Any]], width: int) -> Iterator[Table]:
         shown = ("–" if r[name] is None else f"{r[name] * unit:.3g}" for r in records)
         what, _, last = title.rpartition(" ")
         columns.append([f"{what.rstrip(',')}\n{last}", *shown])
-    return tables_within(width, heads, columns)
+    return tables_within(heads, columns)
 
 
 def draw(records: list[dict[str, Any]], file: Path) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time as clock
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note,
 from louvain_um.cli.reading import IdKind, expanded
 from louvain_um.cli.terminal import echo
 from louvain_um.core import interrupts
+from louvain_um.options import Method
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
@@ -26,13 +27,6 @@ CHECKPOINT_SECONDS = 30.0
 """Time between checkpoints: what a kill may cost, at most."""
 
 COLUMNS = "Columns of the file"
-
-
-class Connected(StrEnum):
-    """When communities are split into their connected parts."""
-
-    renewal = "renewal"
-    always = "always"
 
 
 def column(what: str) -> Any:
@@ -61,13 +55,9 @@ def stream(
         str, option("N|TIME", "Size of a batch, in edges (1000) or time (1d).")
     ] = "1000",
     window: common.Window = None,
-    method: Annotated[
-        common.MethodName, option("", "Method that renews communities.")
-    ] = common.MethodName.leiden,
+    method: Annotated[Method, option("", "Method that renews communities.")] = "leiden",
     resolution: common.Resolution = 1.0,
-    effort: common.EffortOption = common.Effort.default,
-    n_iterations: common.Iterations = None,
-    best_of: common.BestOf = 1,
+    searching: common.Searching = common.DEFAULT_SEARCHING,
     seed: common.Seed = 0,
     renew: Annotated[
         float,
@@ -83,8 +73,9 @@ def stream(
         ),
     ] = 0.003,
     connected: Annotated[
-        Connected, option("", "When communities are split into connected parts.")
-    ] = Connected.renewal,
+        Literal["renewal", "always"],
+        option("", "When communities are split into connected parts."),
+    ] = "renewal",
     source: Annotated[str | None, column("First end")] = None,
     target: Annotated[str | None, column("Second end")] = None,
     time: Annotated[str | None, column("Time")] = None,
@@ -101,9 +92,7 @@ def stream(
     separator: Annotated[
         str | None, option("C", r"Character between fields; \t for a tab.", COLUMNS)
     ] = None,
-    ids: Annotated[
-        IdKind, option("", "Read ids as numbers or as text.", panel=COLUMNS)
-    ] = IdKind.auto,
+    ids: Annotated[IdKind, option("", "Read ids as numbers or as text.", panel=COLUMNS)] = "auto",
     weighted: Annotated[
         bool | None,
         option("--weighted/--unweighted", "Whether to read weights.  [default: detected]", COLUMNS),
@@ -130,8 +119,7 @@ def stream(
             span(name, value)
     options: dict[str, Any] = {
         "seed": seed, "renew": renew, "audit": None if audit == 1 else audit,
-        "method": method.value, "resolution": resolution, "connected": connected.value,
-        "effort": effort.value, "n_iterations": n_iterations, "best_of": best_of,
+        "method": method, "resolution": resolution, "connected": connected, **asdict(searching),
     }  # fmt: skip
     refuse_options(options, threads)
     columns: dict[str, Any] = {
@@ -144,8 +132,8 @@ def stream(
     # What is given distinguishes live streams.
     given = {"header": header, "weighted": weighted, "date_format": date_format}
     columns |= {name: value for name, value in given.items() if value is not None}
-    if ids != IdKind.auto:
-        columns["ids"] = ids.value
+    if ids != "auto":
+        columns["ids"] = ids
     pages = has_packages("report.html", *PAGES, quiet=quiet)
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
         edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)

@@ -13,14 +13,13 @@ from louvain_um.cli.common import (
     POLICIES,
     RATES,
     Budgets,
-    MethodName,
     Policies,
     Rates,
     option,
     refuse_given,
 )
 from louvain_um.cli.exit_codes import going_on, has_packages, print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
+from louvain_um.cli.reading import DEFAULT_READING, Reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, OptionError
 
@@ -32,7 +31,6 @@ STUDY = "Study of Dinçer's thesis"
 
 
 @with_exit_code
-@with_reading
 def sweep(
     graph: Annotated[
         list[str] | None,
@@ -102,7 +100,7 @@ def sweep(
             "measured, else driver]",
         ),
     ] = None,
-    method: Annotated[MethodName, option("", "Method to run.")] = MethodName.louvain,
+    method: common.MethodToRun = "louvain",
     program: common.Program = None,
     energy: Annotated[
         bool, option("--energy", "Also measure joules: every point on a GPU is repeated for 2 s.")
@@ -135,7 +133,7 @@ def sweep(
     if as_thesis:
         refuse_given(
             "--as-thesis",
-            {"--study": study, "--program": program, "--method": method is not MethodName.louvain,
+            {"--study": study, "--program": program, "--method": method != "louvain",
              "--device": device not in ("auto", "cpu")},
         )  # fmt: skip
         device = "cpu"
@@ -148,9 +146,7 @@ def sweep(
                 remedy="--program runs an algorithm on graphs, with eviction by the driver; omit "
                 "--study and --eviction"
             )
-        refuse_given(
-            "--program", {"--method": method is not MethodName.louvain, "--seed": seed != 0}
-        )
+        refuse_given("--program", {"--method": method != "louvain", "--seed": seed != 0})
         eviction = "driver"
     if study is not None:
         refuse_given("--study", {"reading options": reading != DEFAULT_READING})
@@ -165,7 +161,7 @@ def sweep(
         rates=rates_of(parse_sizes(rates, device_budget, RATES)),
         gpus=gpus,
         device=measured,
-        method=method.value,
+        method=method,
         seed=seed,
         energy=energy,
         ballast=ballast,
@@ -213,7 +209,7 @@ def sweep(
         if study is None and not read:
             refuse_given(
                 "a sweep of recordings",
-                {"--method": method is not MethodName.louvain, "--seed": seed != 0,
+                {"--method": method != "louvain", "--seed": seed != 0,
                  "reading options": reading != DEFAULT_READING},
             )  # fmt: skip
         with going_on(force=force):
