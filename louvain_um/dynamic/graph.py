@@ -22,14 +22,13 @@ from louvain_um.core.numbering import distinct
 from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows
 from louvain_um.cpu.walk import LinkedBlocks
-from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
+from louvain_um.dynamic.batches.batch import ANEW, Limits, read_ids, whole_number
 from louvain_um.dynamic.batches.changes import NO_VERTICES, Change, EdgeError
 from louvain_um.dynamic.batches.names import (
     Names,
     are_names,
     edge_columns,
     graph_of_start,
-    refuse_scale,
     weights_at,
 )
 from louvain_um.dynamic.contents import Contents, HostContents
@@ -209,7 +208,6 @@ class DynamicGraph:
         held = rows_there(graph) if shared else graph
         weights = weights_at(held, weighted, scale)
         self.scale = float(scale if scale is not None else graph.scale)
-        refuse_scale(self.scale)
         self._budget = GraphBudget(budget.nbytes)
         self._weighted = weights is not None
         if not placed:
@@ -924,6 +922,7 @@ class DynamicGraph:
         if total >= MAX_TOTAL_WEIGHT:
             raise GraphError(
                 f"all weights, twice, would add up to {total:.3g}, above 2^53; use smaller weights"
+                + (f", or {ANEW}" if self.scale > 1 else "")
             )
 
     def _afford_vertices(self, vertices: int) -> None:

@@ -64,6 +64,8 @@ def test_real_weights_are_scaled_and_a_graphs_scale_is_kept():
     g.apply(insert=([0], [2]))
     assert g.weights_of([0, 1, 0], [1, 2, 2]).tolist() == [512, 1280, 1024]
     assert g.snapshot().scale == 1024
+    light = Graph.from_edges([0], [1], [0.01])
+    assert DynamicGraph(light).snapshot().scale == light.scale > 2**52
     real = Graph.from_edges([0, 1], [1, 2], [0.5, 0.25])
     assert DynamicGraph(real).scale == real.scale
     assert DynamicGraph(real, scale=real.scale * 4).total_weight == 4 * real.total_weight
@@ -187,6 +189,7 @@ def test_a_budget_refuses_before_anything_is_written(store):
         (lambda: DynamicGraph(-1), GraphError),
         (lambda: DynamicGraph(3, weighted=True, scale=3), OptionError),
         (lambda: DynamicGraph(3, scale=4), GraphError),
+        (lambda: DynamicGraph(Graph.from_edges([0], [1], [1e-9])), GraphError),
         (lambda: DynamicGraph(Graph.from_edges([0], [1], [3]), weighted=False), GraphError),
         (lambda: DynamicGraph(3, device_budget="70%"), OptionError),
         (lambda: DynamicGraph(3, device="gpu"), OptionError),

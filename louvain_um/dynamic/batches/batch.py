@@ -206,6 +206,10 @@ def host(values: Any) -> NDArray[Any]:
     return host
 
 
+ANEW: Final = "insert all edges into DynamicGraph(0, weighted=True, scale=2**20), say"
+"""How to begin with real weights that others will exceed by far."""
+
+
 def unit_weight(scale: float) -> int:
     """Return the weight 1 as an integer: the scale, at least 1."""
     return max(1, round(scale))
@@ -231,7 +235,10 @@ def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int
             f"rounds to 0 at scale {scale:g}; use a larger scale, or leave the edge out",
         )
         _refuse(
-            scaled >= HALF, given, what, f"is above 2^52 at scale {scale:g}; use a smaller scale"
+            scaled >= HALF,
+            given,
+            what,
+            f"is above 2^52 at scale {scale:g}; use a smaller scale: {ANEW}",
         )
         if scale == 1.0 and (scaled != given).any():
             warn(

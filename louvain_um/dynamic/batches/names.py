@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import is_missing
-from louvain_um.dynamic.batches.batch import whole_number
+from louvain_um.dynamic.batches.batch import ANEW, whole_number
 from louvain_um.dynamic.declared import refuse_many_vertices
 from louvain_um.errors import GraphError, OptionError, check_switch, is_number
 from louvain_um.formats.arrow import from_arrow
@@ -130,8 +130,11 @@ def weights_at(
         refuse_scale(scale)
         if scale < graph.scale:
             raise GraphError(
-                f"scale {scale:g} is below the graph's {graph.scale:g}; pass at least that"
+                f"scale {scale:g} is below the graph's {graph.scale:g}; pass at least that, "
+                f"or {ANEW}"
             )
+    if graph.scale > 2**62:  # more than a saved tracker holds
+        raise GraphError("the graph's weights are too small for changes; multiply them by 2**40")
     factor = 1.0 if scale is None else scale / graph.scale
     if weighted is False and graph.weighted:
         raise GraphError(
