@@ -96,8 +96,8 @@ UNFORKABLE = ("cluster", "rows", "checkpoint", "attach", "images", "warmup", "ca
 every moment is in a separate process."""
 
 LASTING = {"images": 10.0, "warmup": 20.0, "calibrate": 20.0}
-"""Commands that compile or measure for long, and the seconds in which each is killed. They are not
-repeated to their end; those that write a folder resume from what is there."""
+"""Commands that compile or measure for long, and the seconds in which each is killed. Those that
+write a folder resume from what is there. They are repeated to their end after the last moment."""
 
 VARIABLES: dict[str, dict[str, str]] = {
     "warmup": {"NUMBA_CACHE_DIR": "OUT", "LOUVAIN_UM_CACHE": "OUT"},
@@ -160,7 +160,7 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
         except subprocess.TimeoutExpired:
             process.send_signal(number)
     try:
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=120 if when is not None else 1800)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGABRT)
         return 999, process.communicate()[1]
@@ -382,7 +382,8 @@ def kill(
             early = when < (START_SECONDS if start is run else FORK_SECONDS)
             problem = judge(name, code, err, number, early, out, old)
             again = name in FOLDERS or ("OUT" in COMMANDS[name] and number == signal.SIGKILL)
-            if not problem and again and name not in LASTING and moment % 8 < 4:
+            turn = moment == count - 1 if name in LASTING else moment % 8 < 4
+            if not problem and again and turn:
                 problem = resumed(name, words, folder, out, start)
             outcome.moments += 1
             outcome.endings["ended before" if code == 0 else number.name] += 1
