@@ -114,7 +114,7 @@ def write_report(
     _check(paths, output=output, trace=trace, charts=charts, force=force)
     report = _read(paths)
     if report.sweep is not None and trace is not None:
-        raise OptionError(remedy="trace needs a session; a sweep has no timeline")
+        raise OptionError(remedy="--trace needs a session; a sweep has no timeline")
     if charts is not None:
         # First: which files these are, and whether they exist, is known only now.
         from louvain_um.profiling import load
