@@ -13,7 +13,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -302,6 +302,13 @@ def plain_array(values: Any, what: str) -> NDArray[Any]:
         raise GraphError(f"{what} must be an array, not lists of different lengths") from None
 
 
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return an array that keeps each value as it is."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
 def number_array(values: Any) -> NDArray[Any]:
     """Return values as NumPy does, but lists of large integers not as float64."""
     # Integers keep their values: as int64 or uint64, or as objects where neither holds all.
@@ -333,9 +340,7 @@ def exact_numbers(values: list[Any]) -> NDArray[Any]:
                 return np.array(whole, dtype)
     elif all(abs(value) <= EXACT or _is_double(value) for value in whole):
         return np.array(values, np.float64)
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+    return objects(values)
 
 
 def _is_double(value: int) -> bool:

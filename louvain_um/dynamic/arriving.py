@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.core import interrupts
 from louvain_um.dynamic.timed_edges import MOST_WEIGHT, PARQUET_MAGIC, refuse_graphs, refuse_weights
 from louvain_um.dynamic.windows import NUMBERS, EdgeBlock, Line, TimeFormat, seconds_of
-from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
+from louvain_um.errors import READ_AGAIN, GraphFormatError
 from louvain_um.formats.edge_list.first_lines import sample_of
 from louvain_um.formats.edge_list.reader import TimedLines
 from louvain_um.formats.graph_file import GZIP_MAGIC, GraphFile
@@ -146,16 +146,15 @@ class ArrivingEdges:
     def _parsed(self, text: bytes) -> Iterator[EdgeBlock | None]:
         """Yield the edges of some whole lines: those before a bad one, too."""
         try:
-            if self._lines is None:
-                text = self._begin(text)
-            yield from self._edges(text)
+            with self.file.naming():
+                if self._lines is None:
+                    text = self._begin(text)
+                yield from self._edges(text)
         except GraphFormatError as error:
             good = 0 if error.line is None else error.line - self._line
             if good > 0:
                 yield from self._parsed(b"".join(io.BytesIO(text).readlines()[:good]))
             raise
-        except GraphError as error:
-            raise self.file.error(str(error)) from None
 
     def _begin(self, text: bytes) -> bytes:
         """Find out how lines are split; return the lines after comments and a header."""

@@ -212,18 +212,7 @@ def read_stream(
     EdgeStream(2 edges of 3 vertices, times 2026-01-31 … 2026-02-01)
     """
     check_switch("sort", sort)
-    options = TimedOptions(
-        source=source,
-        target=target,
-        time=time,
-        weight=weight,
-        header=header,
-        separator=separator,
-        trusted=trusted,
-        ids=ids,
-        weighted=weighted,
-        date_format=date_format,
-    )
+    options = TimedOptions.of(locals())
     if isinstance(path, str | os.PathLike):
         edges = read_timed_edges(os.fspath(path), options, sort=sort)
     else:

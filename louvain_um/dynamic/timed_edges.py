@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.dynamic.windows import NUMBERS, Line, TimeFormat, seconds_of
-from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
-from louvain_um.formats.arrow import check_rows, from_arrow, is_numeric
+from louvain_um.errors import GraphError
+from louvain_um.formats.arrow import check_rows, checked, from_arrow, is_numeric
 from louvain_um.formats.column_roles import choose_timed, choose_weight
 from louvain_um.formats.edge_list.first_lines import is_number
 from louvain_um.formats.edge_list.number_vertices import number_vertices
@@ -70,7 +70,7 @@ def read_timed_edges(path: str, options: TimedOptions, *, sort: bool) -> TimedEd
 
 def timed_edges_of(file: GraphFile, options: TimedOptions, *, sort: bool) -> TimedEdges:
     """Read a timed edge list to its end."""
-    try:
+    with file.naming():
         if file.peek(4) == PARQUET_MAGIC:
             return _of_columns(file, _parquet_columns(file, options), options, sort=sort)
         file.skip_byte_order_mark()
@@ -93,10 +93,6 @@ def timed_edges_of(file: GraphFile, options: TimedOptions, *, sort: bool) -> Tim
             notes=found.notes,
         )  # fmt: skip
         return _timed(file, columns, options, line, sort=sort)
-    except (GraphFormatError, HostMemoryError):
-        raise
-    except GraphError as error:
-        raise file.error(str(error)) from None
 
 
 def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdges:
@@ -124,12 +120,8 @@ def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdg
             "pandas, Arrow or Polars"
         )
     file = GraphFile(BytesIO(), "the table")
-    try:
+    with file.naming():
         return _of_columns(file, _columns_of(titles, numeric, column, options), options, sort=sort)
-    except (GraphFormatError, HostMemoryError):
-        raise
-    except GraphError as error:
-        raise file.error(str(error)) from None
 
 
 def _arrow_column(arrow: Any, frame: Any) -> Any:
@@ -182,7 +174,8 @@ def no_line(_: Any) -> None:
 def _parquet_columns(file: GraphFile, options: TimedOptions) -> _Columns:
     """Return the columns of a Parquet table that are read."""
     parquet = require("pyarrow.parquet", file.name)
-    try:
+
+    def columns() -> _Columns:
         table = parquet.ParquetFile(file.seekable())
         check_rows(file, table.metadata)
         titles = list(table.schema_arrow.names)
@@ -190,12 +183,8 @@ def _parquet_columns(file: GraphFile, options: TimedOptions) -> _Columns:
         return _columns_of(
             titles, numeric, lambda place: table.read(columns=[titles[place]]).column(0), options
         )
-    except GraphError:
-        raise
-    except Exception as error:  # pyarrow raises several types for damaged files
-        raise file.error(
-            f"is not a valid Parquet file ({first_line_of(error)}); write it again"
-        ) from None
+
+    return checked(file, columns, "a valid Parquet file")
 
 
 def _of_columns(
@@ -204,10 +193,7 @@ def _of_columns(
     """Return the edges of a table's columns."""
     u, v, names = columns.u, columns.v, None
     if u.dtype.kind in "iu" and v.dtype.kind in "iu":
-        try:
-            u, v = checked_ids(u, "source"), checked_ids(v, "target")
-        except GraphError as error:
-            raise file.error(str(error)) from None
+        u, v = checked_ids(u, "source"), checked_ids(v, "target")
     else:
         if "O" in (u.dtype.kind, v.dtype.kind):  # 7 is the same vertex in both columns
             u, v = (

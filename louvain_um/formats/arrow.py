@@ -7,18 +7,21 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError, LouvainUmError
+from louvain_um.core.plain_data import objects
+from louvain_um.errors import GraphError, HostMemoryError, LouvainUmError
 from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import FAR_MORE, GraphFile, is_far_more
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.tables import from_columns
 from louvain_um.graph.graph import Graph
+
+Made = TypeVar("Made")
 
 SMALL = 2**32 - 1
 """Integers from this on take 64 bits."""
@@ -135,10 +138,10 @@ def read_feather(file: GraphFile, options: ReadOptions) -> Graph:
 
     def build() -> Graph:
         if file.seekable().read(len(COMPRESSIBLE)) == COMPRESSIBLE:
-            return table_graph(file, _batches(file), options)
+            return table_graph(_batches(file), options)
         table = feather.read_table(file.seekable())
         table.validate(full=True)
-        return table_graph(file, table, options)
+        return table_graph(table, options)
 
     return checked(file, build, "a valid Feather file")
 
@@ -196,7 +199,7 @@ def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:
 
     def build() -> Graph:
         table = reader.read_json(pyarrow.BufferReader(data), read_options=alone)
-        return table_graph(file, table, options)
+        return table_graph(table, options)
 
     return checked(file, build, "JSON lines")
 
@@ -211,32 +214,25 @@ def _nesting(data: bytes) -> int:
     return int(np.cumsum(np.where(np.isin(brackets, [*b"{["]), 1, -1)).max(initial=0))
 
 
-def checked(file: GraphFile, build: Callable[[], Graph], what: str) -> Graph:
-    """Return what a reader built; errors name the file."""
+def checked(file: GraphFile, build: Callable[[], Made], what: str) -> Made:
+    """Return what a reader made; errors of libraries name the file."""
     try:
         return build()
-    except (GraphFormatError, HostMemoryError):
+    except (GraphError, HostMemoryError):
         raise
-    except GraphError as error:
-        raise file.error(str(error)) from None
     except Exception as error:  # libraries raise several types for damaged files
         raise file.error(f"is not {what} ({first_line_of(error)}); write it again") from None
 
 
-def table_graph(file: GraphFile, table: Any, options: ReadOptions) -> Graph:
-    """Build the graph of an Arrow table; errors name the file."""
+def table_graph(table: Any, options: ReadOptions) -> Graph:
+    """Build the graph of an Arrow table."""
     types = dict(zip(table.schema.names, table.schema.types, strict=True))
-    try:
-        return from_columns(
-            table.schema.names,
-            lambda name: from_arrow(table.column(name), str(name)),
-            lambda name: is_numeric(types[name]),
-            options,
-        )
-    except GraphFormatError:
-        raise
-    except GraphError as error:
-        raise file.error(str(error)) from None
+    return from_columns(
+        table.schema.names,
+        lambda name: from_arrow(table.column(name), str(name)),
+        lambda name: is_numeric(types[name]),
+        options,
+    )
 
 
 def is_plain(kind: Any) -> bool:
@@ -261,9 +257,7 @@ def from_arrow(column: Any, title: str) -> NDArray[Any]:
     if column.null_count:
         raise GraphError(f"{column.null_count} values are missing; drop those rows")
     if getattr(kind, "extension_name", "") == "arrow.uuid":
-        texts = np.empty(len(column), object)
-        texts[:] = [str(value) for value in column.to_pylist()]
-        return texts
+        return objects([str(value) for value in column.to_pylist()])
     if types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType):
         raise GraphError(f"column {title} is of type {kind}; write numbers or text")
     if types.is_decimal(kind):

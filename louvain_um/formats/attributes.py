@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.plain_data import objects
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
 from louvain_um.formats.file_types import suffix_of
 from louvain_um.formats.graph_file import content_of
@@ -77,8 +78,8 @@ def of_column(column: Any) -> NDArray[Any]:
         plain = isinstance(column.dtype, np.dtype)
         numbers: NDArray[Any] = column.to_numpy(**({} if plain else {"dtype": types[kind], **real}))
         return numbers
-    objects = column.astype(object).tolist()
-    values = np.fromiter(map(str, objects) if hasattr(column, "cat") else objects, object)
+    listed = column.astype(object).tolist()
+    values = objects([*map(str, listed)] if hasattr(column, "cat") else listed)
     values[missing] = None
     return values
 
@@ -102,7 +103,7 @@ def of_list(values: list[Any]) -> NDArray[Any]:
         array = np.array([np.nan if value is None else value for value in values])
         if array.dtype.kind in ("iu" if whole else "iuf"):
             return array
-    return np.fromiter(values, object)
+    return objects(values)
 
 
 def attributed(graph: Graph, attributes: Attributes | None, notes: Iterable[str] = ()) -> Graph:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from louvain_um.core.plain_data import to_bytes
+from louvain_um.core.plain_data import objects, to_bytes
 from louvain_um.errors import GraphError, HostMemoryError
 from louvain_um.formats.read_options import ReadOptions
 
@@ -98,7 +98,7 @@ def build(file: GraphFile, options: ReadOptions) -> Graph:
     graph = from_neighbours(obsp, about["names"], options)
     attributes = {
         name: arrays[f"{ATTRIBUTE}{place}"] if f"{ATTRIBUTE}{place}" in arrays
-        else np.fromiter(values, object, len(values))
+        else objects(values)
         for place, (name, values) in enumerate(about["attributes"].items())
     }  # fmt: skip
     return attributed(graph, attributes or None)

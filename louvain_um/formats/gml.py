@@ -61,9 +61,7 @@ def _network(file: GraphFile, items: list[tuple[str, Any]]) -> Network:
             raise file.error("a node of the graph has no id; write the file again")
         if isinstance(data["id"], list):
             raise file.error("the id of a node is a list; write the file again")
-        if data["id"] in network.nodes:
-            raise file.error(f"the node id {data['id']!r} is repeated; make ids different")
-        network.nodes[data["id"]] = {k: v for k, v in data.items() if k != "id"}
+        network.add_node(file, data["id"], {k: v for k, v in data.items() if k != "id"})
     for data in (data for key, data in lists if key == "edge"):
         ends = data.pop("source", None), data.pop("target", None)
         for end in ends:

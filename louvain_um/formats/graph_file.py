@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import READ_AGAIN, GraphFormatError
+from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text parsed at a time: text and results fit the cache."""
@@ -130,6 +130,16 @@ class GraphFile:
     def error(self, message: str, line: int | None = None) -> GraphFormatError:
         """Return an error that names this file."""
         return GraphFormatError(message, self.name, line)
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Let errors about a graph name this file."""
+        try:
+            yield
+        except GraphFormatError:
+            raise
+        except GraphError as error:
+            raise self.error(str(error)) from None
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes; fewer only at the end."""

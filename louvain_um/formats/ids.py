@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.plain_data import objects
 from louvain_um.errors import Uncertain, shown
 
 NUMBER = re.compile("0|[1-9][0-9]{0,17}")
@@ -49,9 +50,7 @@ def name_array(names: Sequence[Any]) -> NDArray[Any]:
             pass
     elif all(isinstance(name, str) for name in names) and _fit(names):
         return np.array(names, np.str_)
-    array = np.empty(len(names), object)
-    array[:] = names
-    return array
+    return objects(names)
 
 
 def _fit(names: Sequence[str]) -> bool:

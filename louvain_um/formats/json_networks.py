@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from louvain_um.errors import GraphFormatError, Uncertain
+from louvain_um.errors import GraphFormatError
 from louvain_um.formats.file_types import require
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
@@ -51,9 +51,7 @@ def network_of(file: GraphFile, parsed: Any) -> Network:
     """Return the network of a parsed JSON value."""
     if isinstance(parsed, dict) and isinstance(parsed.get("graphs"), list) and parsed["graphs"]:
         network = network_of(file, {"graph": parsed["graphs"][0]})
-        if len(parsed["graphs"]) > 1:
-            many = len(parsed["graphs"])
-            network.notes.append(Uncertain(f"the first of {many} graphs in the file is read"))
+        network.note_others(len(parsed["graphs"]))
         return network
     if isinstance(parsed, dict) and "elements" in parsed:
         return _cytoscape(file, parsed)
@@ -153,4 +151,4 @@ def _read_records(file: GraphFile, records: list[Attributes], options: ReadOptio
     from louvain_um.formats.arrow import checked, table_graph
 
     rows = require("pyarrow", file.name).Table.from_pylist
-    return checked(file, lambda: table_graph(file, rows(records), options), "a list of edges")
+    return checked(file, lambda: table_graph(rows(records), options), "a list of edges")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.edges import build_graph, read_numbers
 from louvain_um.formats.edge_list.scan import IGNORE_REST, WEIGHT, LineFormat
 from louvain_um.formats.graph_file import BLOCK_BYTES, GraphFile
 from louvain_um.formats.ids import is_count
-from louvain_um.formats.matrices import matrix_of_entries, undirected
+from louvain_um.formats.matrices import read_as_matrix
+from louvain_um.formats.matrixmarket import from_zero
 from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.pajek import matrix_graph, numbered_lines
 from louvain_um.formats.parse_errors import NUMBER
@@ -172,11 +172,8 @@ def read_incidence(file: GraphFile, options: ReadOptions) -> Graph:
     if weights is not None and (np.abs(weights) < 2.0**53).all() and not (weights % 1).any():
         weights = weights.astype(np.int64)
     ends = np.array(u, object), np.array(v, object)
-    try:
-        sides = Sides((corner or "row", "column"), declared=True)
-        return from_ids(*ends, weights, options, sides=sides)
-    except GraphError as error:
-        raise file.error(str(error)) from None
+    sides = Sides((corner or "row", "column"), declared=True)
+    return from_ids(*ends, weights, options, sides=sides)
 
 
 def _table(file: GraphFile) -> tuple[str, list[str], list[str], list[list[str]]]:
@@ -238,20 +235,9 @@ def read_dimacs(file: GraphFile, options: ReadOptions) -> Graph:
             shape=WEIGHT if weighted else IGNORE_REST, min_id=1, max_id=n, signed=options.signed
         ),
     )
-    file.check_vertices(n, len(edges.u))
-    edges.u -= edges.u.dtype.type(1)
-    edges.v -= edges.v.dtype.type(1)
+    from_zero(file, edges, n)
     if arcs:
-        notes, inexact = edges.notes, edges.inexact
-        edges = undirected(
-            matrix_of_entries(edges.u, edges.v, edges.w, n),
-            weighted=weighted,
-            symmetrize=options.symmetrize,
-            directed=options.directed,
-            base=1,
-            error=file.error,
-        )
-        edges.notes, edges.inexact = [*notes, *edges.notes], inexact
+        edges = read_as_matrix(edges, n, options, file.error)
     elif options.directed:
         raise file.error("has undirected edges; drop directed=True (--directed)")
     return build_graph(file, edges, n, np.arange(1, n + 1), options, edges.notes)

@@ -88,14 +88,7 @@ def from_sparse(
     matrix, zeros = without_zeros(matrix)
     notes = [*zeros, *notes]
     weighted = _are_weights(matrix.data, options)
-    edges = undirected(
-        matrix,
-        weighted=weighted,
-        symmetrize=options.symmetrize,
-        directed=options.directed,
-        names=names,
-        error=GraphError,
-    )
+    edges = undirected(matrix, options, weighted=weighted, names=names, error=GraphError)
     if weighted and options.loops == "keep" and _is_correlation(matrix):
         notes.append(DIAGONAL)
     del matrix
@@ -342,24 +335,34 @@ def matrix_of_rows(
     return csr_array(data, shape=(n, n))
 
 
+def read_as_matrix(
+    edges: EdgeList, n: int, options: ReadOptions, error: Callable[..., Exception], *line: int
+) -> EdgeList:
+    """Return the edges of a list of entries, both ways each, whose vertices count from 1."""
+    weighted, matrix = edges.w is not None, matrix_of_entries(edges.u, edges.v, edges.w, n)
+    edges.u, edges.v, edges.w = np.empty(0, np.uint32), np.empty(0, np.uint32), None
+    found = undirected(matrix, options, weighted=weighted, base=1, error=error, line=line)
+    found.notes, found.inexact = [*edges.notes, *found.notes], edges.inexact
+    return found
+
+
 def undirected(
     matrix: Any,
+    options: ReadOptions,
     *,
     weighted: bool,
-    symmetrize: bool,
-    directed: bool = False,
     base: int = 0,
     names: Any = None,
     error: Callable[..., Exception],
     line: tuple[int, ...] = (),
 ) -> EdgeList:
     """Return the edges of a symmetric matrix; all entries to symmetrize, or if it is directed."""
-    if directed:
+    if options.directed:
         return all_entries(matrix, weighted)
     half = one_half(matrix, weighted)
     if isinstance(half, EdgeList):
         return half
-    if symmetrize:
+    if options.symmetrize:
         return all_entries(matrix, weighted)
     raise error(
         f"the matrix is not symmetric, so its graph is directed: {half.describe(base, names)}; "

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list import scan
-from louvain_um.formats.edge_list.edges import build_graph, read_numbers
+from louvain_um.formats.edge_list.edges import EdgeList, build_graph, read_numbers
 from louvain_um.formats.edge_list.scan import LineFormat
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import is_count
-from louvain_um.formats.matrices import from_dense, matrix_of_entries, undirected
+from louvain_um.formats.matrices import from_dense, read_as_matrix
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
@@ -45,30 +41,18 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             signed=options.signed,
         ),
     )
-    file.check_vertices(n, len(edges.u))
-    edges.u = _from_zero(edges.u)
-    edges.v = _from_zero(edges.v)
+    from_zero(file, edges, n)
     if symmetry == "general":
-        notes, inexact = edges.notes, edges.inexact
-        matrix = matrix_of_entries(edges.u, edges.v, edges.w, n)
-        del edges
-        edges = undirected(
-            matrix,
-            weighted=weighted,
-            symmetrize=options.symmetrize,
-            directed=options.directed,
-            base=1,
-            error=file.error,
-            line=(1,),
-        )
-        edges.notes, edges.inexact = [*notes, *edges.notes], inexact
+        edges = read_as_matrix(edges, n, options, file.error, 1)
     names = np.arange(1, n + 1, dtype=np.int64)
     return build_graph(file, edges, n, names, options, edges.notes)
 
 
-def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
-    ids -= ids.dtype.type(1)
-    return ids
+def from_zero(file: GraphFile, edges: EdgeList, n: int) -> None:
+    """Let the n vertices of a file count from 0 instead of 1."""
+    file.check_vertices(n, len(edges.u))
+    for ids in (edges.u, edges.v):
+        ids -= ids.dtype.type(1)
 
 
 def _read_array(file: GraphFile, symmetry: str, options: ReadOptions) -> Graph:
@@ -98,10 +82,7 @@ def _read_array(file: GraphFile, symmetry: str, options: ReadOptions) -> Graph:
         matrix = np.zeros((rows, rows), values.dtype)
         column, row = np.triu_indices(rows)
         matrix[row, column] = matrix[column, row] = values
-    try:
-        return from_dense(matrix, options, np.arange(1, rows + 1, dtype=np.int64))
-    except GraphError as error:
-        raise file.error(str(error)) from None
+    return from_dense(matrix, options, np.arange(1, rows + 1, dtype=np.int64))
 
 
 def _banner(file: GraphFile) -> tuple[str, str, str]:

@@ -18,7 +18,7 @@ from louvain_um.formats.edge_list.edges import (
     use_integer_weights,
 )
 from louvain_um.formats.edge_list.number_parser import read_real
-from louvain_um.formats.edge_list.scan import blank
+from louvain_um.formats.edge_list.scan import LineFormat, blank
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.matrices import all_entries, matrix_of_rows, one_half
 from louvain_um.formats.read_options import ReadOptions
@@ -119,7 +119,7 @@ def _rows(
         )
         written.real |= has_point
         if n_deferred:
-            exact_weights(file, data, line, deferred[:n_deferred], weights, written)
+            exact_weights(file, data, line, deferred[:n_deferred], weights, written, LineFormat())
         if bad >= 0:
             message = _line_error(parse_errors.line_at(data, bad), header, row)
             raise file.error(message, line + lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import weight_array
 from louvain_um.results.display import count
+
+if TYPE_CHECKING:
+    from louvain_um.formats.graph_file import GraphFile
 
 DIRECTED = (
     "the graph is directed; pass symmetrize=True (--symmetrize) to read its arcs as "
@@ -51,6 +54,17 @@ class Network:
     both_ways: set[int] = field(default_factory=set)
     defaults: Attributes = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def note_others(self, graphs: int) -> None:
+        """Note that of several graphs in a file only the first is read."""
+        if graphs > 1:
+            self.notes.append(Uncertain(f"the first of {graphs} graphs in the file is read"))
+
+    def add_node(self, file: GraphFile, name: Any, data: Attributes) -> None:
+        """Add a vertex, unless it is there."""
+        if name in self.nodes:
+            raise file.error(f"the node id {shown(name)} is repeated; make ids different")
+        self.nodes[name] = data
 
     def add_edge(
         self, source: Any, target: Any, data: Attributes, *, directed: bool | None = None

@@ -70,15 +70,10 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             f"is not a valid .npz archive ({first_line_of(error)}); download or save it again, "
             "without pickled objects"
         ) from None
-    try:
-        if matrix is not None:
-            return from_sparse(matrix, options, names)
-        if {"u", "v"} <= arrays.keys() and not absent:
-            return _edges(file, arrays, options, (chosen["u"], chosen["v"]))
-    except GraphFormatError:
-        raise
-    except GraphError as error:
-        raise file.error(str(error)) from None
+    if matrix is not None:
+        return from_sparse(matrix, options, names)
+    if {"u", "v"} <= arrays.keys() and not absent:
+        return _edges(file, arrays, options, (chosen["u"], chosen["v"]))
     if "header" in members:  # only sessions and recordings of this package have one
         raise file.error(
             "is a session or a recording, not a graph; read it with louvain-um report or simulate"

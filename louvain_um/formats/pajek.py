@@ -83,8 +83,6 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     if rows:
         labels = [network.nodes[v].get("label", v) for v in network.nodes]
         return matrix_graph(file, rows, labels, options)
-    if not network.directed:
-        network.both_ways.clear()
     return from_file(network, options)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT
+from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat
 from louvain_um.formats.ids import is_number
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.I | re.A)
@@ -44,36 +44,35 @@ def looks_binary(text: bytes) -> bool:
     return any(c < 9 or 13 < c < 32 or c == 127 for c in text)
 
 
-def line_error(
-    line: bytes, separator: int, shape: int, min_id: int, max_id: int, place: int = 2
-) -> str:
+def line_error(line: bytes, expected: LineFormat) -> str:
     """Return why a line is not an edge, and the remedy."""
     if looks_binary(line) or not _utf8(line):
         return NOT_TEXT
-    fields = split(line, separator)
+    fields = split(line, expected.separator)
     if len(fields) < 2:
         return (
             f"one field ({excerpt(line)}), but an edge needs two ids; delete the line, start it "
             "with #, or pass separator=…"
         )
     for name in fields[:2]:
-        if error := _id_error(name, min_id, max_id):
+        if error := _id_error(name, expected.min_id, expected.max_id):
             return error
-    return shape_error(line, fields, shape, place)
+    return shape_error(line, fields, expected)
 
 
-def named_line_error(line: bytes, separator: int, shape: int, place: int = 2) -> str:
+def named_line_error(line: bytes, expected: LineFormat) -> str:
     """Return why a line whose ids are names is not an edge, and the remedy."""
-    fields = split(line, separator)
+    fields = split(line, expected.separator)
     if len(fields) >= 2 and not (fields[0] and fields[1]):
         return "empty id; fill it in or delete the line"
     if len(fields) < 2:
-        return line_error(line, separator, shape, 0, 0)
-    return shape_error(line, fields, shape, place)
+        return line_error(line, expected)
+    return shape_error(line, fields, expected)
 
 
-def shape_error(line: bytes, fields: list[str], shape: int, place: int) -> str:
+def shape_error(line: bytes, fields: list[str], expected: LineFormat) -> str:
     """Return why a line with two valid ids is not an edge."""
+    shape, place = expected.shape, expected.place
     if shape == TWO_IDS and len(fields) > 2:
         return (
             f"{len(fields)} fields, but earlier lines have 2; "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from louvain_um.errors import GraphError, GraphFormatError, OptionError, among, check_switch
 from louvain_um.formats.file_types import check_separator
@@ -52,6 +52,11 @@ class ReadOptions:
     trusted: bool = False
     allow_rounding: bool = False
     loops: Literal["keep", "drop"] = "keep"
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """Return the options among the arguments of a function."""
+        return cls(**{f.name: arguments[f.name] for f in fields(cls) if f.name in arguments})
 
     def __post_init__(self) -> None:
         for option in COLUMNS:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from louvain_um.errors import (
     GraphError,
-    GraphFormatError,
     HostMemoryError,
     Uncertain,
     among,
@@ -168,25 +167,7 @@ def read_graph(
     >>> g.names.tolist(), g.n_edges
     (['ann', 'bob', 'cid'], 2)
     """
-    options = ReadOptions(
-        source=source,
-        target=target,
-        weight=weight,
-        time=time,
-        weighted=weighted,
-        duplicates=duplicates,
-        symmetrize=symmetrize,
-        directed=directed,
-        signed=signed,
-        bipartite=bipartite,
-        one_based=one_based,
-        header=header,
-        separator=separator,
-        ids=ids,
-        trusted=trusted,
-        allow_rounding=allow_rounding,
-        loops=loops,
-    )
+    options = ReadOptions.of(locals())
     from louvain_um.formats.attributes import table_of, with_table
 
     name = path_text(path, "pass one, or an object to as_graph")
@@ -277,20 +258,7 @@ def as_graph(
     """
     if not among(duplicates, None, "once", "sum"):
         raise GraphError(f"duplicates must be 'once' or 'sum', not {shown(duplicates)}")
-    options = ReadOptions(
-        source=source,
-        target=target,
-        weight=weight,
-        time=time,
-        weighted=weighted,
-        duplicates=duplicates,
-        symmetrize=symmetrize,
-        directed=directed,
-        signed=signed,
-        bipartite=bipartite,
-        allow_rounding=allow_rounding,
-        loops=loops,
-    )
+    options = ReadOptions.of(locals())
     from louvain_um.formats.attributes import table_of, with_table
 
     table = table_of(nodes)
@@ -331,10 +299,9 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         module, _, function = READERS[kind].partition(":")
         read_file = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:
-            graph: Graph = read_file(file, options)
-        except GraphFormatError:
-            raise
-        except (GraphError, HostMemoryError) as error:
+            with file.naming():
+                graph: Graph = read_file(file, options)
+        except HostMemoryError as error:
             raise file.error(str(error)) from None
         except MemoryError:
             raise file.error(

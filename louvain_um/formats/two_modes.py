@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
+from louvain_um.core.plain_data import objects
 from louvain_um.errors import GraphError, shown
 from louvain_um.formats.column_roles import PAIRS, plain
 from louvain_um.formats.edge_list.number_vertices import number_vertices
@@ -168,6 +169,4 @@ def _prefixed(title: str, values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype != object:
         texts: NDArray[Any] = np.char.add(f"{title}:", values.astype(np.str_))
         return texts
-    texts = np.empty(len(values), object)
-    texts[:] = [f"{title}:{value}" for value in values.tolist()]
-    return texts
+    return objects([f"{title}:{value}" for value in values.tolist()])

@@ -21,11 +21,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core import atomic_files
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.plain_data import objects
 from louvain_um.errors import GraphFormatError, shown
 from louvain_um.formats.edge_list.first_lines import is_word
 from louvain_um.formats.file_types import ATTRIBUTED, format_of, require
 from louvain_um.formats.labels.table import digits
-from louvain_um.formats.labels.text import integers_or_texts, objects, typed, writable
+from louvain_um.formats.labels.text import integers_or_texts, typed, writable
 from louvain_um.graph.export import (
     BLOCK_ARCS,
     Attributes,
@@ -477,12 +478,11 @@ def _labelled(graph: Graph, path: str, attributes: Attributes, kind: str) -> Any
     plain = [name if isinstance(name, str | int) else str(name) for name in names]
     # A label is of one type in these formats.
     typed = plain if len({type(name) for name in plain}) < 2 else [str(name) for name in plain]
-    labels: NDArray[Any] = np.empty(len(names), object)
-    labels[:] = typed
     numbered = graph.renewed(names=None)
     titles = distinct([NOT_IN_VALUES.sub("\ufffd", str(key)) for key in attributes], RESERVED[kind])
     columns = map(_of_one_type, values_of(graph, attributes).values())
-    return to_networkx(numbered, {"label": labels, **dict(zip(titles, columns, strict=True))})
+    named = dict(zip(titles, columns, strict=True))
+    return to_networkx(numbered, {"label": objects(typed), **named})
 
 
 def _of_one_type(values: list[Any]) -> NDArray[Any]:

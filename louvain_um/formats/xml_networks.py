@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from louvain_um.errors import GraphFormatError, Uncertain, shown
+from louvain_um.errors import GraphFormatError, Uncertain
 from louvain_um.formats.column_roles import NAMES
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
@@ -59,8 +59,7 @@ def parsed_graphml(file: GraphFile) -> Network:
         raise file.error("contains no graph of GRAPHML; write it again")
     keys = {key.get("id"): key for key in root.iter("key")}
     network = Network(directed=graphs[0].get("edgedefault") == "directed")
-    if len(graphs) > 1:
-        network.notes.append(Uncertain(f"the first of {len(graphs)} graphs in the file is read"))
+    network.note_others(len(graphs))
     of_nodes: Attributes = {}
     for key in keys.values():
         default = key.find("default")
@@ -71,17 +70,12 @@ def parsed_graphml(file: GraphFile) -> Network:
     if any(True for _ in graphs[0].iter("hyperedge")):
         raise file.error("has hyperedges, which join more than two vertices; write pairs as edges")
     for node in graphs[0].iter("node"):
-        name = _required(file, node, "id")
-        if name in network.nodes:
-            raise file.error(f"the node id {shown(name)} is repeated; make ids different")
-        network.nodes[name] = of_nodes | _data(node, keys)
+        network.add_node(file, _required(file, node, "id"), of_nodes | _data(node, keys))
     for edge in graphs[0].iter("edge"):
         ends = _required(file, edge, "source"), _required(file, edge, "target")
         marked = edge.get("directed")
         direction = None if marked is None else marked == "true"
         network.add_edge(*ends, _data(edge, keys), directed=direction)
-    if not network.directed:
-        network.both_ways.clear()
     return network
 
 
@@ -143,21 +137,17 @@ def parsed_gexf(file: GraphFile) -> Network:
     if graph is None:
         raise file.error("contains no graph of GEXF; write it again")
     network = Network(directed=graph.get("defaultedgetype", "undirected") == "directed")
-    if len(root.findall("graph")) > 1:
-        many = len(root.findall("graph"))
-        network.notes.append(Uncertain(f"the first of {many} graphs in the file is read"))
+    network.note_others(len(root.findall("graph")))
     if any(True for edge in graph.iter("edge") for _ in edge.iter("spell")):
         network.notes.append(Uncertain("edges exist in parts of the time only; all are read"))
     declared = {kind: _declared(graph, kind) for kind in ("node", "edge")}
     network.defaults |= _defaults(declared["edge"])
     of_nodes = _unnamed(_defaults(declared["node"]))
     for node in graph.iter("node"):
-        name = _required(file, node, "id")
-        if name in network.nodes:
-            raise file.error(f"the node id {shown(name)} is repeated; make ids different")
         data = of_nodes | _attributes(node, declared["node"])[0]
         label = node.get("label")
-        network.nodes[name] = data if label is None else data | {"label": label}
+        data |= {} if label is None else {"label": label}
+        network.add_node(file, _required(file, node, "id"), data)
     changing = False
     for edge in graph.iter("edge"):
         ends = _required(file, edge, "source"), _required(file, edge, "target")
@@ -169,8 +159,6 @@ def parsed_gexf(file: GraphFile) -> Network:
         kind = (edge.get("type") or "").lower()
         direction = {"directed": True, "undirected": False, "mutual": False}.get(kind)
         network.add_edge(*ends, data, directed=direction)
-    if not network.directed:
-        network.both_ways.clear()
     if changing:
         network.notes.append(Uncertain(DYNAMIC))
     if network.defaults.get("weight") is None and any("weight" in e[2] for e in network.edges):

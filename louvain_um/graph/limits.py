@@ -35,15 +35,11 @@ def check_kind(kind: object) -> None:
 
 def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     """Return names of n vertices as an array: those of a list as objects, each as it is."""
-    if isinstance(names, list | tuple):
-        array = np.empty(len(names), object)
-        array[:] = names
-    else:
-        if np.ma.is_masked(names):
-            raise GraphError("names has masked entries; give every vertex a name")
-        from louvain_um.core.plain_data import plain_array
+    from louvain_um.core.plain_data import objects, plain_array
 
-        array = plain_array(names, "names")
+    if np.ma.is_masked(names):
+        raise GraphError("names has masked entries; give every vertex a name")
+    array = objects(names) if isinstance(names, list | tuple) else plain_array(names, "names")
     if array.shape != (n,):
         raise GraphError(f"names must have one entry per vertex, {n} in all")
     return array

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import dense_uint32, number_by_size
+from louvain_um.core.plain_data import objects
 from louvain_um.errors import GraphError, warn
 from louvain_um.results.agreement import measures
 from louvain_um.results.covers import (
@@ -305,9 +306,7 @@ def _signed(names: NDArray[Any]) -> NDArray[Any]:
 
 def _texts(names: NDArray[Any]) -> NDArray[Any]:
     """Return names as strings; as objects, since NumPy's text drops NUL characters at the end."""
-    texts = np.empty(len(names), object)
-    texts[:] = list(map(str, names.tolist()))
-    return texts
+    return objects(list(map(str, names.tolist())))
 
 
 def _hint(names_a: NDArray[Any], names_b: NDArray[Any], common: int) -> str:

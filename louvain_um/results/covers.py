@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
+from louvain_um.core.plain_data import objects
 from louvain_um.results.given_labels import named_labels
 
 OMEGA_TERMS = 3 * 10**8
@@ -59,15 +60,9 @@ def cover_of(given: Any) -> Cover | None:
         ):
             return None
         pairs = [(v, c) for v, each in given.items() for c in each]
-        return _from_pairs(*map(_objects, zip(*pairs, strict=True)), always=True) if pairs else None
+        return _from_pairs(*map(objects, zip(*pairs, strict=True)), always=True) if pairs else None
     listed = named_labels(given, lists=False)
     return None if listed is None else _from_pairs(*listed)
-
-
-def _objects(values: Any) -> NDArray[Any]:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
 
 
 def _from_pairs(
@@ -87,7 +82,7 @@ def _numbers(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         return numbers, known
     place: dict[Any, int] = {}
     numbers = np.array([place.setdefault(value, len(place)) for value in values.tolist()], np.int64)
-    return numbers, _objects(list(place))
+    return numbers, objects(list(place))
 
 
 def _indicator(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:

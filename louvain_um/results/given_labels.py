@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.core.plain_data import exact_numbers, is_missing, number_array
+from louvain_um.core.plain_data import exact_numbers, is_missing, number_array, objects
 from louvain_um.errors import GraphError, shown
 from louvain_um.formats.ids import order_of
 from louvain_um.graph.graph import Graph
@@ -100,9 +100,7 @@ def named_labels(given: Any, *, lists: bool = True) -> tuple[NDArray[Any], NDArr
 def _array(vertices: list[Any]) -> NDArray[Any]:
     if all(isinstance(vertex, int | np.integer) for vertex in vertices):
         return exact_numbers(vertices)
-    array = np.empty(len(vertices), object)
-    array[:] = vertices
-    return array
+    return objects(vertices)
 
 
 def _is_community(value: Any, lists: bool) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import build, parse, read_archive, to_bytes, write_archive
+from louvain_um.core.plain_data import build, objects, parse, read_archive, to_bytes, write_archive
 from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.graph.graph import Graph
@@ -105,8 +105,7 @@ def _fields(
     names = arrays.get("names")
     if "names_json" in arrays:
         listed = parse(arrays["names_json"].tobytes())
-        names = np.empty(len(listed), object)
-        names[:] = [tuple(name) if isinstance(name, list) else name for name in listed]
+        names = objects([tuple(name) if isinstance(name, list) else name for name in listed])
     labels = arrays["labels"]
     integers = [labels, *_numbered(arrays, "map_"), *_numbered(arrays, "cut_")]
     if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in integers):

@@ -18,6 +18,7 @@ from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, OptionError, Underflow
+from louvain_um.formats.file_types import first_line_of
 from louvain_um.options import Options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.version import __version__
@@ -380,7 +381,6 @@ def read_vector(path: Path) -> Any:
     except FileNotFoundError:
         raise LouvainUmError(f"{path}: no such file; check the path") from None
     except (ValueError, EOFError, UnicodeDecodeError) as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LouvainUmError(
-            f"{path}: is not a vector ({text}); write one number per line, or .npy"
+            f"{path}: is not a vector ({first_line_of(error)}); write one number per line, or .npy"
         ) from None

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.errors import GraphError
 from louvain_um.formats import parse_errors
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.edge_list.number_parser import EXACT
@@ -102,14 +101,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat, there: There | None =
         if len(block.deferred):
             assert block.w is not None
             exact_weights(
-                file,
-                block.data,
-                line,
-                block.deferred,
-                block.w,
-                chunks.written,
-                line_format.decimal_comma,
-                line_format.signed,
+                file, block.data, line, block.deferred, block.w, chunks.written, line_format
             )
         if block.bad >= 0:
             text = parse_errors.line_at(block.data, block.bad)
@@ -121,17 +113,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat, there: There | None =
                 others = (each.data for each in blocks)
                 rest = itertools.chain([block.data[block.bad :]], others)
                 raise TextIdError(chunks, word, line + block.lines, rest)
-            raise file.error(
-                parse_errors.line_error(
-                    text,
-                    line_format.separator,
-                    line_format.shape,
-                    line_format.min_id,
-                    line_format.max_id,
-                    line_format.place,
-                ),
-                line + block.lines,
-            )
+            raise file.error(parse_errors.line_error(text, line_format), line + block.lines)
         count, lines = len(block.u), block.lines
         total += count
         chunks.written.real |= block.has_point
@@ -191,46 +173,19 @@ def _scan(
         buffers.deferred = np.empty((room if weighted else 0, 3), np.int64)
     v, w, deferred = buffers.v, buffers.w, buffers.deferred
     max_id = min(line_format.max_id, SMALL_ID - 1)
-    count, lines, bad, n_deferred, has_point = scan_numbers(
-        data,
-        line_format.separator,
-        line_format.shape,
-        line_format.place,
-        line_format.min_id,
-        max_id,
-        line_format.exact,
-        u,
-        v,
-        w,
-        deferred,
-    )
+    form = line_format.separator, line_format.shape, line_format.place, line_format.min_id
+    more = line_format.exact, u, v, w, deferred
+    count, lines, bad, n_deferred, has_point = scan_numbers(data, *form, max_id, *more)
     if bad >= 0 and max_id < line_format.max_id:
         # The bad line may hold an id of more than 32 bits.
         u, v = np.empty(room, np.int64), np.empty(room, np.int64)
+        more = line_format.exact, u, v, w, deferred
         count, lines, bad, n_deferred, has_point = scan_numbers(
-            data,
-            line_format.separator,
-            line_format.shape,
-            line_format.place,
-            line_format.min_id,
-            line_format.max_id,
-            line_format.exact,
-            u,
-            v,
-            w,
-            deferred,
+            data, *form, line_format.max_id, *more
         )
     weights = w[:count].copy() if weighted else None
-    return ParsedBlock(
-        data,
-        u[:count].copy(),
-        v[:count].copy(),
-        weights,
-        deferred[:n_deferred].copy(),
-        lines,
-        bad,
-        has_point,
-    )
+    u, v, deferred = u[:count].copy(), v[:count].copy(), deferred[:n_deferred].copy()
+    return ParsedBlock(data, u, v, weights, deferred, lines, bad, has_point)
 
 
 @dataclass(slots=True)
@@ -248,11 +203,10 @@ def exact_weights(
     deferred: NDArray[np.int64],
     w: NDArray[np.float64],
     written: Written,
-    decimal_comma: bool = False,
-    signed: bool = False,
+    line_format: LineFormat,
 ) -> None:
     """Parse the deferred weights into `w`, and add to `written`."""
-    raw = data.tobytes()
+    raw, signed = data.tobytes(), line_format.signed
     for edge, start, stop in deferred.tolist():
         token = raw[start:stop]
         try:
@@ -262,7 +216,7 @@ def exact_weights(
         fits = -float("inf") < value < float("inf") and (signed or value >= 0)
         if not fits or b"_" in token:
             at = line + raw.count(b"\n", 0, start)
-            raise file.error(parse_errors.weight_error(token, decimal_comma), at)
+            raise file.error(parse_errors.weight_error(token, line_format.decimal_comma), at)
         digits = token.removeprefix(b"-") if signed else token
         written.real |= not digits.isdigit()
         large = abs(value) >= EXACT and digits.isdigit()
@@ -342,11 +296,8 @@ def _copy(
 def build_graph(
     file: GraphFile, edges: EdgeList, n: int, names: Any, options: ReadOptions, notes: list[str]
 ) -> Graph:
-    """Build the graph of a file's edges; errors name the file."""
+    """Build the graph of a file's edges."""
     lossy = edges.w is not None and not options.allow_rounding
     if edges.inexact is not None and lossy:
         raise file.error(f"weight {edges.inexact.text} is{TOO_LARGE[1:]}", edges.inexact.line)
-    try:
-        return make_graph(edges.u, edges.v, edges.w, names, options, n=n, notes=notes, owned=True)
-    except GraphError as error:
-        raise file.error(f"{error}") from None
+    return make_graph(edges.u, edges.v, edges.w, names, options, n=n, notes=notes, owned=True)

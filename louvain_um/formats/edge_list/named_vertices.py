@@ -47,38 +47,16 @@ def read_named(
         table.reserve(2 * room, len(data))
         u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
         deferred = np.empty((room, 3), np.int64)
+        form = line_format.separator, line_format.shape, line_format.place
         count, lines, bad, table.count = _scan_names(
-            data,
-            line_format.separator,
-            line_format.shape,
-            line_format.place,
-            u,
-            v,
-            deferred,
-            table.slots,
-            table.starts,
-            table.text,
-            table.count,
-            hash_keys(),
+            data, *form, u, v, deferred, *table.arrays, table.count, hash_keys()
         )
         w = np.empty(count, np.float64)
         if weighted:
-            exact_weights(
-                file,
-                data,
-                line,
-                deferred[:count],
-                w,
-                chunks.written,
-                line_format.decimal_comma,
-                line_format.signed,
-            )
+            exact_weights(file, data, line, deferred[:count], w, chunks.written, line_format)
         if bad >= 0:
             text = parse_errors.line_at(data, bad)
-            message = parse_errors.named_line_error(
-                text, line_format.separator, line_format.shape, line_format.place
-            )
-            raise file.error(message, line + lines)
+            raise file.error(parse_errors.named_line_error(text, line_format), line + lines)
         table.check(file, known, data, line)
         line += lines
         chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
@@ -97,6 +75,11 @@ class NameTable:
         self.slots = np.full(1 << 12, EMPTY, np.uint32)
         self.starts = np.zeros(1 << 10, np.int64)
         self.text = np.empty(1 << 12, np.uint8)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What kernels take."""
+        return self.slots, self.starts, self.text
 
     def reserve(self, words: int, bytes_: int) -> None:
         """Make space for more names of `bytes_` bytes in total."""
@@ -133,20 +116,8 @@ class NameTable:
         self.reserve(len(ids), len(text))
         of, again = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
         none = np.empty((0, 3), np.int64)
-        *_, self.count = _scan_names(
-            text,
-            32,
-            TWO_IDS,
-            2,
-            of,
-            again,
-            none,
-            self.slots,
-            self.starts,
-            self.text,
-            0,
-            hash_keys(),
-        )
+        form = 32, TWO_IDS, 2
+        *_, self.count = _scan_names(text, *form, of, again, none, *self.arrays, 0, hash_keys())
         for column in columns:
             column[:] = [of[np.searchsorted(ids, part)] for part in column]
 

@@ -212,10 +212,7 @@ def _number_and_build(
     if named and (unsuited := options.unsuited_to_names()):
         raise file.error(unsuited)
     if options.bipartite:
-        try:
-            edges.u, edges.v, n, names = split_modes(edges.u, edges.v, names, titles)
-        except GraphError as error:
-            raise file.error(str(error)) from None
+        edges.u, edges.v, n, names = split_modes(edges.u, edges.v, names, titles)
         return build_graph(file, edges, n, names, options, notes)
     if names is not None and names.dtype == np.int64:
         edges.u, edges.v = names[edges.u], names[edges.v]

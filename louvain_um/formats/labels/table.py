@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files, parallel
 from louvain_um.errors import LouvainUmError
-from louvain_um.formats.file_types import TABLES, check_table, check_text
+from louvain_um.formats.file_types import check_table, check_text
 from louvain_um.formats.labels.text import codes_of, quoted_where_needed, spreadsheet_safe
 
 CHUNK = 1 << 16
@@ -61,7 +62,9 @@ def writer_for(path: str | Path) -> Writer:
     return WRITERS[check_table(path)]
 
 
-def _write_text(file: BinaryIO, columns: Columns, separator: bytes) -> None:
+def _write_text(
+    separator: bytes, file: BinaryIO, columns: Columns, about: Mapping[str, Any]
+) -> None:
     file.write(separator.join(name.encode() for name in columns) + b"\n")
     kinds = {column.dtype.kind for column in columns.values()}
     plain, size = kinds <= {*"iuU"}, TEXT_CHUNK if "U" in kinds else CHUNK
@@ -150,14 +153,6 @@ def _plain(column: NDArray[Any]) -> list[Any]:
     if column.dtype.kind == "f":  # JSON has no infinity and no NaN
         return [value if math.isfinite(value) else None for value in values]
     return values
-
-
-def _write_csv(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
-    _write_text(file, columns, b",")
-
-
-def _write_tsv(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
-    _write_text(file, columns, b"\t")
 
 
 def _write_json(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
@@ -253,9 +248,13 @@ def _strings(column: NDArray[np.str_]) -> Any:
     return pa.StringArray.from_buffers(len(column), *buffers)
 
 
-WRITERS: dict[str, Writer] = dict(
-    zip(TABLES, (_write_csv, _write_tsv, _write_parquet, _write_npz, _write_json), strict=True)
-)
+WRITERS: dict[str, Writer] = {
+    ".csv": partial(_write_text, b","),
+    ".tsv": partial(_write_text, b"\t"),
+    ".parquet": _write_parquet,
+    ".npz": _write_npz,
+    ".json": _write_json,
+}
 
 
 def digits(columns: Sequence[NDArray[Any]], ends: Sequence[bytes]) -> bytes:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
+from louvain_um.core.plain_data import objects
 from louvain_um.errors import GraphFormatError, GraphWarning, LouvainUmError, shown
 from louvain_um.formats.column_roles import KINDS, plain
 from louvain_um.formats.two_modes import PEOPLE, THINGS
@@ -59,13 +60,6 @@ def integers(values: Sequence[int]) -> NDArray[Any] | None:
         except OverflowError:
             continue
     return None
-
-
-def objects(values: Sequence[Any]) -> NDArray[Any]:
-    """Return an object array, which keeps any text as it is."""
-    column = np.empty(len(values), object)
-    column[:] = values
-    return column
 
 
 def checked(column: NDArray[Any], path: Any) -> NDArray[Any]:

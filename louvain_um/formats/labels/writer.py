@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.core.plain_data import is_missing, is_real, plain_array
+from louvain_um.core.plain_data import is_missing, is_real, objects, plain_array
 from louvain_um.errors import GraphError, check_switch, check_table
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.labels.table import write_table, writer_for
-from louvain_um.formats.labels.text import columns, integers, objects, typed
+from louvain_um.formats.labels.text import columns, integers, typed
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 from louvain_um.results.frame import named
