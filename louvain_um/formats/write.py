@@ -24,7 +24,14 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.plain_data import objects
 from louvain_um.errors import GraphFormatError, shown
 from louvain_um.formats.edge_list.first_lines import is_word
-from louvain_um.formats.file_types import ATTRIBUTED, format_of, require
+from louvain_um.formats.file_types import (
+    ATTRIBUTED,
+    SPREADSHEETS,
+    SUFFIXES,
+    format_of,
+    require,
+    suffix_of,
+)
 from louvain_um.formats.labels.table import digits
 from louvain_um.formats.labels.text import integers_or_texts, typed, writable
 from louvain_um.graph.export import (
@@ -67,6 +74,9 @@ RESERVED: Final = {
 }
 """Names of attributes that mean something else, in the formats that have attributes."""
 
+WRITTEN: Final = ("edges", "matrixmarket", "metis", "npz", "parquet", *RESERVED)
+"""Formats that are written, too."""
+
 Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
 
 
@@ -75,7 +85,7 @@ def write(
 ) -> tuple[str, ...]:
     """Write a graph; `write_graph` documents it."""
     refuse_directed(graph, "directed edges to write")
-    name, held = kind or format_of(path), graph.attributes or {}
+    name, held = written_format(path, kind), graph.attributes or {}
     notes: tuple[str, ...] = ()
     if name in RESERVED:
         attributes = {**attributes, **{key: held[key] for key in held if key not in attributes}}
@@ -95,9 +105,21 @@ def write(
         return (*writer(stream, graph, path), *notes)
 
 
+def written_format(path: str, kind: str | None) -> str:
+    """Return the format to write; the error lists the suffixes of those that are written."""
+    suffix = suffix_of(path)
+    name = kind or (format_of(path) if suffix in SPREADSHEETS else SUFFIXES.get(suffix, ""))
+    if name in WRITTEN:
+        return name
+    known = " ".join(sorted(each for each, of in SUFFIXES.items() if of in WRITTEN))
+    problem = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
+    problem = f"{name} can be read but not written" if name else problem
+    raise GraphFormatError(f"{problem}; use one of {known}, or pass format=…", path)
+
+
 def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes) -> Writer:
     """Return the writer for a path; raise an error if it cannot be written."""
-    name = kind or format_of(path)
+    name = written_format(path, kind)
     with_attributes: dict[str, Callable[[BinaryIO, Graph, str, Attributes], None]] = {
         "graphml": write_graphml,
         "gexf": write_gexf,
@@ -123,11 +145,6 @@ def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes)
         raise GraphFormatError(
             f"{name} has no place for communities; use .gexf, .graphml or .cyjs, or write labels "
             "(louvain_um.write_labels)",
-            path,
-        )
-    if name not in writers:
-        raise GraphFormatError(
-            f"{name} can be read but not written; use {', '.join((*writers, *with_attributes))}",
             path,
         )
     if name == "parquet" and path.lower().endswith(".gz"):
