@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from louvain_um.core.atomic_files import write_text
+from louvain_um.core.plain_data import Within, check_fields
 from louvain_um.errors import OptionError
 from louvain_um.placement.hardware import BLOCK, CONTEXT, PAGE, size
 
@@ -22,37 +23,26 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 
-WHOLE = (
-    "memory_bytes", "faults_in_flight", "cache_bytes", "host_page_bytes", "pinned_reach_bytes",
-    "gpus",
-)  # fmt: skip
-"""Figures without a fraction."""
-
-MAYBE_NOTHING = (
-    "fault_wake_seconds", "prefetch_call_seconds", "pinned_reach_bytes", "pinned_missed_rate",
-    "peer_bandwidth", "peer_copy_bandwidth", "peer_random_rate", "peer_atomic_rate",
-)  # fmt: skip
-"""Figures that are 0 where others contain or stand for them."""
-
-MOST_FAULTS = 1 << 24
-"""Most `faults_in_flight`: each takes memory in a simulation."""
-
 MOST_BYTES = 1 << 52
 """Most bytes of a memory or a cache."""
 
 MOST_GPUS = 8
 """Most GPUs of one host."""
 
-PEER_LINKS = ("none", "pcie", "nvlink")
+Bytes = Annotated[int, Within(1, MOST_BYTES)]
 
-MOST_SHOWN = 40
-"""Characters of a value that an error shows."""
+MaybeBytes = Annotated[int, Within(0, MOST_BYTES)]
+"""Figures that may be 0 are so where others contain or stand for them."""
 
-RATES = (1.0, 1e18)
-"""Least and most bytes or accesses per second."""
+Rate = Annotated[float, Within(1, 1e18)]
+"""Bytes or accesses per second."""
 
-MOST_SECONDS = 1e6
+MaybeRate = Annotated[float, Within(0, 1e18)]
+
+Seconds = Annotated[float, Within(1e-300, 1e6)]
 """Of one fault, launch or step."""
+
+MaybeSeconds = Annotated[float, Within(0, 1e6)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,89 +127,64 @@ class Machine:
     """
 
     name: str
-    memory_bytes: int
-    device_bandwidth: float
-    device_random_rate: float
-    device_atomic_rate: float
-    copy_to_device: float
-    copy_to_host: float
-    remote_bandwidth: float
-    remote_write_bandwidth: float
-    remote_random_rate: float
-    remote_atomic_rate: float
-    pinned_random_rate: float
-    prefetch_to_device: float
-    prefetch_to_host: float
-    prefetch_duplicate: float
-    migrate_to_device: float
-    evict_to_host: float
-    fault_batch_seconds: float
-    block_service_seconds: float
-    cpu_fault_seconds: float
-    launch_seconds: float
-    readback_seconds: float
-    fault_wake_seconds: float = 0.0
-    prefetch_call_seconds: float = 0.0
-    step_seconds: float = 8e-6
-    arrival_seconds: float = 10e-6
-    operation_rate: float = 30e12
-    faults_in_flight: int = 256
-    cache_bytes: int = 50 << 20
+    memory_bytes: Bytes
+    device_bandwidth: Rate
+    device_random_rate: Rate
+    device_atomic_rate: Rate
+    copy_to_device: Rate
+    copy_to_host: Rate
+    remote_bandwidth: Rate
+    remote_write_bandwidth: Rate
+    remote_random_rate: Rate
+    remote_atomic_rate: Rate
+    pinned_random_rate: Rate
+    prefetch_to_device: Rate
+    prefetch_to_host: Rate
+    prefetch_duplicate: Rate
+    migrate_to_device: Rate
+    evict_to_host: Rate
+    fault_batch_seconds: Seconds
+    block_service_seconds: Seconds
+    cpu_fault_seconds: Seconds
+    launch_seconds: Seconds
+    readback_seconds: Seconds
+    fault_wake_seconds: MaybeSeconds = 0.0
+    prefetch_call_seconds: MaybeSeconds = 0.0
+    step_seconds: Seconds = 8e-6
+    arrival_seconds: Seconds = 10e-6
+    operation_rate: Rate = 30e12
+    faults_in_flight: Annotated[int, Within(1, 1 << 24)] = 256
+    cache_bytes: Bytes = 50 << 20
     coherent: bool = False
-    host_page_bytes: int = PAGE
-    pinned_reach_bytes: int = 0
-    pinned_missed_rate: float = 0.0
-    peer_bandwidth: float = 0.0
-    peer_copy_bandwidth: float = 0.0
-    peer_random_rate: float = 0.0
-    peer_atomic_rate: float = 0.0
-    gpus: int = 1
-    peer_link: str = "none"
-    beyond: str = "host"
+    host_page_bytes: Bytes = PAGE
+    pinned_reach_bytes: MaybeBytes = 0
+    pinned_missed_rate: MaybeRate = 0.0
+    peer_bandwidth: MaybeRate = 0.0
+    peer_copy_bandwidth: MaybeRate = 0.0
+    peer_random_rate: MaybeRate = 0.0
+    peer_atomic_rate: MaybeRate = 0.0
+    gpus: Annotated[int, Within(1, MOST_GPUS)] = 1
+    peer_link: Literal["none", "pcie", "nvlink"] = "none"
+    beyond: Literal["host", "peer"] = "host"
     host: Machine | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if item.name in WHOLE and not _is_whole(value):
-                raise OptionError(remedy=f"machine profile: {item.name} must be a whole number")
-            if item.name in ("name", "coherent", "notes", "beyond", "host", "peer_link"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise OptionError(
-                    remedy=f"machine profile: {item.name} must be a number, not {_short(value)}"
-                )
-            least, most = _bounds(item.name)
-            if value == 0 and item.name in MAYBE_NOTHING:
-                continue
-            if not (value > 0 and least <= value <= most):
-                raise OptionError(
-                    remedy=f"machine profile: {item.name} must be positive and lie in "
-                    f"{least:.4g} … {most:.4g}, not {_short(value)}"
-                )
-        if not isinstance(self.name, str) or not self.name:
+        try:
+            check_fields(self, "machine profile")
+        except ValueError as error:
+            raise OptionError(remedy=str(error)) from None
+        if not self.name:
             raise OptionError(remedy="machine profile: name must be a text")
         if bool(self.pinned_reach_bytes) != bool(self.pinned_missed_rate):
             raise OptionError(
                 remedy="machine profile: pinned_reach_bytes and pinned_missed_rate go together"
             )
-        if not isinstance(self.coherent, bool):
-            raise OptionError(remedy="machine profile: coherent must be true or false")
         if self.host_page_bytes.bit_count() != 1 or not PAGE <= self.host_page_bytes <= BLOCK:
             raise OptionError(
                 remedy="machine profile: host_page_bytes must be a power of two from 4,096 to 2 MiB"
             )
-        if self.peer_link not in PEER_LINKS:
-            raise OptionError(
-                remedy=f"machine profile: peer_link must be one of {', '.join(PEER_LINKS)}"
-            )
-        if self.beyond not in ("host", "peer"):
-            raise OptionError(remedy="machine profile: beyond must be host or peer")
-        texts = isinstance(self.notes, Mapping) and all(
-            isinstance(text, str) for note in self.notes.items() for text in note
-        )
-        if not texts:
+        if not all(isinstance(text, str) for note in self.notes.items() for text in note):
             raise OptionError(remedy="machine profile: notes must be a table of texts")
 
     @property
@@ -329,29 +294,6 @@ class Machine:
         values = self.to_dict()
         text = _toml(values) if Path(path).suffix == ".toml" else json.dumps(values, indent=2)
         write_text(path, text.rstrip("\n") + "\n", force=force)
-
-
-def _bounds(name: str) -> tuple[float, float]:
-    """Return the least and the most that a figure may be."""
-    if name == "faults_in_flight":
-        return 1, MOST_FAULTS
-    if name == "gpus":
-        return 1, MOST_GPUS
-    if name in WHOLE:
-        return 1, MOST_BYTES
-    return (0, MOST_SECONDS) if name.endswith("seconds") else RATES
-
-
-def _short(value: object) -> str:
-    """Return a figure for a message, in one line, however long it is."""
-    if isinstance(value, int) and not abs(value) <= MOST_BYTES:
-        return "so much"
-    text = repr(value) if isinstance(value, int | float | str) else f"a {type(value).__name__}"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _toml(values: Mapping[str, Any]) -> str:

@@ -12,13 +12,14 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from louvain_um.core.atomic_files import read_text
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.core.plain_data import build
+from louvain_um.errors import LouvainUmError
 from louvain_um.placement.machine.machine import Machine
 
 MOST_CHARACTERS = 1 << 20
@@ -26,12 +27,6 @@ MOST_CHARACTERS = 1 << 20
 
 MOST_SHOWN = 1000
 """Characters of a name that an error shows."""
-
-PROFILE_FIELDS: Final = tuple(
-    item.name
-    for item in fields(Machine)
-    if item.default is MISSING and item.default_factory is MISSING
-)
 
 
 def _shipped_file(name: str) -> dict[str, Any]:
@@ -125,20 +120,13 @@ def load_machine(name: str | Path) -> Machine:
 
 
 def _from_dict(values: Any, path: Path) -> Machine:
-    if not isinstance(values, dict):
-        raise LouvainUmError(f"{path}: not a machine profile: names and figures are expected")
-    known = {item.name for item in fields(Machine)} - {"host"}
-    unknown = [name for name in values if name not in known]
-    missing = [name for name in PROFILE_FIELDS if name not in values]
-    if unknown or missing:
-        what = f"unknown figure {unknown[0]!r}" if unknown else f"lacks {missing[0]!r}"
-        raise LouvainUmError(f"{path}: not a machine profile: {what}")
-    if not isinstance(values.get("notes", {}), dict):
-        raise LouvainUmError(f"{path}: not a machine profile: notes must be a table")
     try:
-        return Machine(**values)
-    except OptionError as error:
-        raise LouvainUmError(f"{path}: {error}") from None
+        machine: Machine = build(Machine, values, "a machine profile")
+    except ValueError as error:
+        raise LouvainUmError(f"{path}: not a machine profile: {error}") from None
+    if machine.host is not None:
+        raise LouvainUmError(f"{path}: not a machine profile: unknown figure 'host'")
+    return machine
 
 
 def calibrated_file(name: str) -> Path:
