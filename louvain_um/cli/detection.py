@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from louvain_um.results.description import Description
 
 
+LEVEL = ("vertices", "arcs", "modularity", "iterations", "seconds")
+"""What ``--json`` prints of a level."""
+
+
 def read(name: str, reading: Reading, clustered: ClusterRun) -> Graph | PartitionedGraph:
     """Read a graph; a folder, a pattern and remote files are left to the ranks of a cluster."""
     if clustered.cluster is None or not is_partitioned(name):
@@ -139,16 +143,7 @@ def summary(
         "modularity": result.modularity,
         "communities": result.n_communities,
         "sizes": result.sizes.tolist(),
-        "levels": [
-            {
-                "vertices": level.vertices,
-                "arcs": level.arcs,
-                "modularity": level.modularity,
-                "iterations": level.iterations,
-                "seconds": level.seconds,
-            }
-            for level in result.levels
-        ],
+        "levels": [{name: getattr(level, name) for name in LEVEL} for level in result.levels],
         "seconds": seconds,
         "device": result.provenance.get("device"),
         "policy": result.provenance.get("policy"),

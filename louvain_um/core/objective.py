@@ -14,7 +14,7 @@ mode to the second.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -108,23 +108,14 @@ def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objectiv
         raise OptionError("objective", name, remedy(kind, name), problem=f"the graph is {kind}")
     signed = kind == "signed"
     total = int(graph.absolute_degrees.sum()) if signed else graph.total_weight
+    common = Objective(name=name, resolution=resolution, total=total, norm=0, signed=signed)
     if name == "cpm":
-        return Objective(
-            name=name,
-            resolution=resolution,
-            total=total,
-            norm=0,
-            vertices=graph.n_vertices,
-            scale=graph.scale,
-            signed=signed,
-        )
+        return replace(common, vertices=graph.n_vertices, scale=graph.scale)
     norm, second = total, 0 if name == "modularity" else total
     if name == "signed":
         net = graph.total_weight
         norm, second = (total + net) // 2, (total - net) // 2
-    return Objective(
-        name=name, resolution=resolution, total=total, norm=norm, second_norm=second, signed=signed
-    )
+    return replace(common, norm=norm, second_norm=second)
 
 
 def remedy(kind: GraphKind, name: ObjectiveName) -> str:

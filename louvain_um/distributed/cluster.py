@@ -83,17 +83,15 @@ class ClusterRun:
         if self.on_loss == "resume" and self.checkpoint is None:
             problem = "on_loss='resume' has nothing to resume from"
             raise OptionError("checkpoint", None, "name a folder", problem=problem)
-        if self.cluster is None and self.checkpoint is not None:
-            problem = "checkpoints are written by the ranks of a cluster"
-            raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
+        for what, where in (("checkpoints", self.checkpoint), ("labels", self.labels)):
+            if self.cluster is None and where is not None:
+                problem = f"{what} are written by the ranks of a cluster"
+                raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
         if not among(self.exchange, "host", "nccl"):
             raise OptionError("exchange", self.exchange, "must be 'host' or 'nccl'")
         if self.cluster is None and self.exchange != "host":
             problem = "the ranks of a cluster exchange arrays"
             raise OptionError("cluster", None, "pass cluster='mpi', say", problem=problem)
-        if self.cluster is None and self.labels is not None:
-            problem = "labels are written by the ranks of a cluster"
-            raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
         named = isinstance(self.cluster, str) and self.cluster != "mpi"
         known = not named or LOCAL.fullmatch(self.cluster) or ADDRESS.fullmatch(self.cluster)
         if not known or hasattr(self.cluster, "__array__"):

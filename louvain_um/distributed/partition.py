@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -103,30 +104,22 @@ def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
     if not here:
         raise NoGraphError("the first process has no graph; see its message")
     blocks = blocks_of(graph, ranks.size) if graph is not None and not ranks.rank else None
-    empty = {
-        "offsets": np.zeros(0, np.int64),
-        "targets": np.zeros(0, np.uint32),
-        "weights": np.zeros(0, np.uint32 if itemsize == 4 else np.int64),
-        "loops": np.zeros(0, np.int64),
-        "first": np.zeros(0, np.int64),
-        "local_names": np.zeros(0, np.uint8),
-    }
-    local: dict[str, Any] = {}
-    for name, nothing in empty.items():
-        sent: list[Any]
-        if blocks is None:
-            sent = [nothing] * ranks.size
-        elif name == "first":
-            sent = [np.array([block.first], np.int64) for block in blocks]
-        elif name == "local_names":  # of any type
-            sent = [np.frombuffer(pickle.dumps(block.local_names), np.uint8) for block in blocks]
-        else:
-            sent = [nothing if getattr(b, name) is None else getattr(b, name) for b in blocks]
-        local[name] = ranks.alltoallv(sent)[0]
-    first = int(local.pop("first")[0])
-    local["weights"] = local["weights"] if itemsize else None
-    local["local_names"] = pickle.loads(local["local_names"].tobytes())
-    return RowBlock(first=first, n_vertices=vertices, **local)
+
+    def dealt(dtype: Any, part: Callable[[RowBlock], Any]) -> Any:
+        given = [None] * ranks.size if blocks is None else map(part, blocks)
+        return ranks.alltoallv([np.zeros(0, dtype) if x is None else x for x in given])[0]
+
+    def others(block: RowBlock) -> NDArray[np.uint8]:  # names are of any type
+        return np.frombuffer(pickle.dumps((block.first, block.local_names)), np.uint8)
+
+    offsets, targets = dealt(np.int64, lambda b: b.offsets), dealt(np.uint32, lambda b: b.targets)
+    weights = dealt(np.uint32 if itemsize == 4 else np.int64, lambda b: b.weights)
+    loops = dealt(np.int64, lambda b: b.loops)
+    first, names = pickle.loads(dealt(np.uint8, others).tobytes())
+    return RowBlock(
+        first=first, n_vertices=vertices, offsets=offsets, targets=targets,
+        weights=weights if itemsize else None, loops=loops, local_names=names,
+    )  # fmt: skip
 
 
 VERTEX_BYTES: Final = 64

@@ -97,19 +97,7 @@ def lfr(
     >>> made.graph.n_vertices, made.labels.dtype.name
     (1000, 'uint32')
     """
-    parameters = lfr_parameters(
-        n,
-        min_degree=min_degree,
-        max_degree=max_degree,
-        degree_exponent=degree_exponent,
-        min_community=min_community,
-        max_community=max_community,
-        community_exponent=community_exponent,
-        mixing=mixing,
-        permute=permute,
-        weights=weights,
-        seed=seed,
-    )
+    parameters = lfr_parameters(**locals())
     check_memory(parameters.n, 2 * parameters.edges)
 
     from louvain_um.core import parallel

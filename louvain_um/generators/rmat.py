@@ -108,9 +108,7 @@ def rmat(
     >>> rmat(10, seed=1).graph.n_vertices
     1024
     """
-    parameters = rmat_parameters(
-        scale, edge_factor=edge_factor, a=a, b=b, c=c, permute=permute, weights=weights, seed=seed
-    )
+    parameters = rmat_parameters(**locals())
     check_memory(parameters.n, 2 * parameters.edges)
 
     from louvain_um.core import parallel

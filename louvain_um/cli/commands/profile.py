@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from louvain_um.profiling import Session
 
 
+PRINTED = (
+    "graph", "method", "program", "options", "device", "policy", "budget_bytes", "seed",
+    "modularity", "communities", "peak_bytes",
+)  # fmt: skip
+"""What ``--json`` prints of a session's metadata."""
+
+
 @with_exit_code
 def profile(
     graph: GraphArgument,
@@ -128,22 +135,7 @@ def summary(session: Session, output: Path) -> dict[str, object]:
         "schema": 1,
         "version": about["version"],
         "session": str(output),
-        **{
-            key: about.get(key)
-            for key in (
-                "graph",
-                "method",
-                "program",
-                "options",
-                "device",
-                "policy",
-                "budget_bytes",
-                "seed",
-            )
-        },
-        "modularity": about.get("modularity"),
-        "communities": about.get("communities"),
-        "peak_bytes": about.get("peak_bytes"),
+        **{key: about.get(key) for key in PRINTED},
         **session.summary(),
     }
 

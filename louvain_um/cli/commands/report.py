@@ -75,8 +75,13 @@ PAGES = (".html", ".htm")
 
 @dataclass(slots=True, kw_only=True)
 class ReportFiles:
-    """Input read and files written by ``louvain-um report``."""
+    """What ``louvain-um report`` reads, and the files that it writes."""
 
+    paths: Sequence[Path]
+    output: Path | None
+    trace: Path | None
+    charts: Path | None
+    force: bool
     sessions: tuple[Session, ...] = ()
     sweep: Sweep | None = None
     written: list[Path] = field(default_factory=list)
@@ -101,85 +106,73 @@ class ReportFiles:
 
         terminal.show(self.sessions, self.sweep, safe_console())
 
+    def check(self) -> None:
+        """Raise for output that cannot be written, before anything is read."""
+        if self.output is not None and self.output.suffix.lower() not in PAGES:
+            raise OptionError("output", self.output.name, "must end in .html")
+        if self.output is not None:
+            require_packages("a page", "jinja2")
+        if self.trace is not None:
+            from louvain_um.profiling.views.timeline import SUFFIXES
 
-def write_report(
-    paths: Sequence[Path],
-    *,
-    output: Path | None,
-    trace: Path | None,
-    charts: Path | None,
-    force: bool,
-) -> ReportFiles:
-    """Read the input and write every file requested."""
-    _check(paths, output=output, trace=trace, charts=charts, force=force)
-    report = _read(paths)
-    if report.sweep is not None and trace is not None:
-        raise OptionError(remedy="--trace needs a session; a sweep has no timeline")
-    if charts is not None:
-        # First: which files these are, and whether they exist, is known only now.
-        from louvain_um.profiling import load
-        from louvain_um.profiling.views.charts import save
-
-        report.written += save(report.sessions, charts, sweep=report.sweep, force=force)
-        for kept in sorted(kept for path in paths for kept in path.glob("sessions/*.npz")):
-            report.written += save((load(kept),), charts / kept.stem, force=force)
-    if output is not None:
-        from louvain_um.profiling.views.html import write
-
-        write(report.sessions, output, sweep=report.sweep, force=force)
-        report.written.append(output)
-    if trace is not None:
-        from louvain_um.profiling.views import timeline
-
-        timeline.write(report.sessions[0], trace, force=force)
-        report.written.append(trace)
-    return report
-
-
-def _check(
-    paths: Sequence[Path],
-    *,
-    output: Path | None,
-    trace: Path | None,
-    charts: Path | None,
-    force: bool,
-) -> None:
-    """Raise for output that cannot be written, before anything is read."""
-    if output is not None and output.suffix.lower() not in PAGES:
-        raise OptionError("output", output.name, "must end in .html")
-    if output is not None:
-        require_packages("a page", "jinja2")
-    if trace is not None:
-        from louvain_um.profiling.views.timeline import SUFFIXES
-
-        if not trace.name.lower().endswith(SUFFIXES):
-            raise OptionError("trace", trace.name, f"must end in {', '.join(SUFFIXES)}")
-    for path in (output, trace):
-        if path is not None:
-            for source in paths:
+            if not self.trace.name.lower().endswith(SUFFIXES):
+                raise OptionError("trace", self.trace.name, f"must end in {', '.join(SUFFIXES)}")
+        for path in filter(None, (self.output, self.trace)):
+            for source in self.paths:
                 if source.exists() and path.exists() and path.samefile(source):
                     raise OptionError(remedy=f"{path}: is also the input; choose another name")
-            check_output(path, force=force)
-    if charts is None:
-        return
-    from louvain_um.profiling.views.canvas import require_matplotlib
+            check_output(path, force=self.force)
+        if self.charts is None:
+            return
+        from louvain_um.profiling.views.canvas import require_matplotlib
 
-    require_matplotlib()
-    if charts.exists() and not charts.is_dir():
-        raise OptionError(remedy=f"{charts}: is not a folder; --charts writes several files")
+        require_matplotlib()
+        if self.charts.exists() and not self.charts.is_dir():
+            raise OptionError(
+                remedy=f"{self.charts}: is not a folder; --charts writes several files"
+            )
+
+    def read(self) -> None:
+        """Read sessions or sweeps."""
+        from louvain_um.profiling import load
+        from louvain_um.profiling.sweep import files
+        from louvain_um.profiling.sweep.results import join_sweeps
+
+        for path in self.paths:
+            if files.is_results(path):
+                read = files.read(path)
+                self.sweep = read if self.sweep is None else join_sweeps(self.sweep, read)
+            else:
+                self.sessions = (*self.sessions, load(path))
+        if self.sweep is not None and self.trace is not None:
+            raise OptionError(remedy="trace needs a session; a sweep has no timeline")
+
+    def write(self) -> None:
+        """Write every file requested."""
+        if self.charts is not None:
+            # First: which files these are, and whether they exist, is known only now.
+            from louvain_um.profiling import load
+            from louvain_um.profiling.views.charts import save
+
+            self.written += save(self.sessions, self.charts, sweep=self.sweep, force=self.force)
+            for kept in sorted(kept for path in self.paths for kept in path.glob("sessions/*.npz")):
+                self.written += save((load(kept),), self.charts / kept.stem, force=self.force)
+        if self.output is not None:
+            from louvain_um.profiling.views.html import write
+
+            write(self.sessions, self.output, sweep=self.sweep, force=self.force)
+            self.written.append(self.output)
+        if self.trace is not None:
+            from louvain_um.profiling.views import timeline
+
+            timeline.write(self.sessions[0], self.trace, force=self.force)
+            self.written.append(self.trace)
 
 
-def _read(paths: Sequence[Path]) -> ReportFiles:
-    """Read sessions or sweeps."""
-    from louvain_um.profiling import load
-    from louvain_um.profiling.sweep import files
-    from louvain_um.profiling.sweep.results import join_sweeps
-
-    report = ReportFiles()
-    for path in paths:
-        if files.is_results(path):
-            read = files.read(path)
-            report.sweep = read if report.sweep is None else join_sweeps(report.sweep, read)
-        else:
-            report.sessions = (*report.sessions, load(path))
+def write_report(paths: Sequence[Path], **asked: Any) -> ReportFiles:
+    """Read the input and write every file requested."""
+    report = ReportFiles(paths=paths, **asked)
+    report.check()
+    report.read()
+    report.write()
     return report

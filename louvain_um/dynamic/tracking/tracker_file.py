@@ -67,6 +67,18 @@ class Head:
     next_id: Whole
 
 
+FOLLOWING: Final = (
+    "mode", "renew", "audit", "connected", "effort", "n_iterations", "best_of",
+)  # fmt: skip
+OF_RUN: Final = ("method", "resolution", "seed")
+"""Options of following, and of its runs, that a file says."""
+
+
+def values_of(held: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return some attributes of an object by name."""
+    return {name: getattr(held, name) for name in names}
+
+
 def save(tracker: Follower, history: History, path: str | Path, *, force: bool = False) -> None:
     """Write a tracker's parts; `Tracker.save` documents the arguments."""
     path = path_text(path)
@@ -81,16 +93,8 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
         weighted=graph.weighted,
         scale=graph.scale,
         epoch=graph.epoch,
-        mode=options.mode,
-        renew=options.renew,
-        audit=options.audit,
-        connected=options.connected,
-        method=options.run.method,
-        effort=options.effort,
-        n_iterations=options.n_iterations,
-        best_of=options.best_of,
-        resolution=options.run.resolution,
-        seed=options.run.seed,
+        **values_of(options, FOLLOWING),
+        **values_of(options.run, OF_RUN),
         turned=state.turnover,
         changed=state.changed,
         regained=state.regained,
@@ -172,23 +176,8 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
         or len(distinct(given)) != len(given)
     ):
         raise ValueError("ids do not fit the communities")
-    run = Options(
-        method=head.method,
-        resolution=head.resolution,
-        seed=head.seed,
-        device="cpu",
-        threads=threads,
-    )
-    options = FollowOptions(
-        mode=head.mode,
-        renew=head.renew,
-        audit=head.audit,
-        connected=head.connected,
-        effort=head.effort,
-        n_iterations=head.n_iterations,
-        best_of=head.best_of,
-        run=run,
-    )
+    run = Options(device="cpu", threads=threads, **values_of(head, OF_RUN))
+    options = FollowOptions(run=run, **values_of(head, FOLLOWING))
     state = Followed(
         partition=dataclasses.replace(sums, names=names),
         turnover=head.turned,
