@@ -192,12 +192,8 @@ def _events(records: Records, names: Mapping[int, str], origin: int) -> EventTab
         return [number.get(key, len(labels) - 1) for key in found["d"].tolist()]
 
     def table(found: NDArray[Any], **columns: Any) -> EventTable:
-        whole = {
-            "time": found["time"].astype(np.int64) - origin,
-            "source": np.full(len(found), Source.CUPTI),
-            "device": np.full(len(found), first),
-            **{name: np.broadcast_to(value, len(found)) for name, value in columns.items()},
-        }
+        time = found["time"].astype(np.int64) - origin
+        whole = {"time": time, "source": Source.CUPTI, "device": first, **columns}
         return EventTable(whole, labels)
 
     took = kernels["a"].astype(np.int64) - kernels["time"].astype(np.int64)

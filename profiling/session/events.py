@@ -122,7 +122,8 @@ class EventTable:
     Parameters
     ----------
     columns : mapping of str to ndarray
-        The columns of `COLUMNS`, all of one length; those left out are filled with "none".
+        The columns of `COLUMNS`, all of one length, or a number for all rows; those left out are
+        filled with "none".
     kernels : tuple of str
         Names that the column `kernel` points into.
     phases : tuple of str
@@ -136,7 +137,7 @@ class EventTable:
     65536
     """
 
-    columns: Mapping[str, NDArray[Any]]
+    columns: Mapping[str, Any]
     kernels: tuple[str, ...] = ()
     phases: tuple[str, ...] = field(default=PHASES)
 
@@ -144,14 +145,15 @@ class EventTable:
         unknown = set(self.columns) - set(COLUMNS)
         if unknown:
             raise ValueError(f"events have no column {sorted(unknown)[0]!r}; see COLUMNS")
-        lengths = {len(values) for values in self.columns.values()}
+        given = {name: np.asarray(values, COLUMNS[name]) for name, values in self.columns.items()}
+        lengths = {len(values) for values in given.values() if values.ndim}
         if len(lengths) > 1:
             raise ValueError(f"columns of events differ in length: {sorted(lengths)}")
         rows = lengths.pop() if lengths else 0
         whole = {
-            name: np.asarray(self.columns[name], dtype)
-            if name in self.columns
-            else np.full(rows, _NONE.get(name, 0), dtype)
+            name: given[name]
+            if name in given and given[name].ndim
+            else np.full(rows, given.get(name, _NONE.get(name, 0)), dtype)
             for name, dtype in COLUMNS.items()
         }
         object.__setattr__(self, "columns", whole)
@@ -160,7 +162,8 @@ class EventTable:
         return len(self.columns["time"])
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.columns[name]
+        column: NDArray[Any] = self.columns[name]
+        return column
 
     @property
     def devices(self) -> list[int]:

@@ -213,8 +213,8 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
 
 def _column(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return a column of events as its type, if that can hold its values."""
-    if found.dtype.kind not in "iu":
-        raise ValueError("events are whole numbers")
+    if found.dtype.kind not in "iu" or found.ndim != 1:
+        raise ValueError("events are lists of whole numbers")
     column = found.astype(dtype, copy=False)
     if not np.array_equal(column, found):
         raise ValueError("events exceed the type of their column")

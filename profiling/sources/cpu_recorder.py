@@ -20,7 +20,7 @@ from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.trace import Array, Launch, Trace
-from louvain_um.profiling.sources.source import SessionClock
+from louvain_um.profiling.sources.source import EventSource, SessionClock
 
 COUNTERPARTS: Final = {
     "next_active": "active", "aggregate_members": "members",
@@ -62,19 +62,14 @@ def accesses(
     """Return accesses of launches to arrays as events of the engine."""
     names = tuple(dict.fromkeys(kernels))
     columns: dict[str, Any] = {
-        "time": np.array(times),
-        "source": np.full(len(times), Source.ENGINE),
-        "kind": np.full(len(times), Kind.ACCESS),
-        "address": np.array(addresses, np.uint64),
-        "bytes": np.array(sizes),
-        "count": np.array(counts),
-        "kernel": np.array([names.index(kernel) for kernel in kernels]),
-    }
+        "time": times, "source": Source.ENGINE, "kind": Kind.ACCESS, "address": addresses,
+        "bytes": sizes, "count": counts, "kernel": [names.index(kernel) for kernel in kernels],
+    }  # fmt: skip
     return EventTable(columns, names)
 
 
-class RecorderSource:
-    """Records the accesses of a CPU run; see `louvain_um.profiling.sources.source.EventSource`."""
+class RecorderSource(EventSource):
+    """Records the accesses of a CPU run."""
 
     name = "recorder"
     evidence = "modelled"
@@ -166,9 +161,6 @@ class RecorderSource:
         times, addresses, sizes, counts, kernels = zip(*fresh, strict=True)
         return accesses(times, addresses, sizes, counts, kernels)
 
-    def stop(self) -> None:
-        """Stop recording."""
-
     def maps(self) -> tuple[PageMap, ...]:
         """Return a map of each array; long runs have several launches in a bin."""
         if len(self.edges) < 2:
@@ -208,8 +200,8 @@ def announced_arrays(program: Program, kind: Literal["array", "freed"]) -> Itera
         )  # fmt: skip
 
 
-class DeclaredAccesses:
-    """Records what an algorithm declares; see `louvain_um.profiling.sources.source.EventSource`."""
+class DeclaredAccesses(EventSource):
+    """Records what an algorithm declares."""
 
     name = "declared"
     evidence = "modelled"
@@ -260,9 +252,6 @@ class DeclaredAccesses:
             return None
         times, addresses, sizes, counts = zip(*rows, strict=True)
         return accesses(times, addresses, sizes, counts, [self.program] * len(rows))
-
-    def stop(self) -> None:
-        """Stop recording."""
 
     def maps(self) -> tuple[PageMap, ...]:
         """Return a map of each array."""

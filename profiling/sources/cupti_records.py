@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
-from louvain_um.profiling.session.events import EventTable, Kind, Source, device_numbers
+from louvain_um.profiling.session.events import (
+    EventTable,
+    Kind,
+    Source,
+    concatenate,
+    device_numbers,
+)
 from louvain_um.profiling.sources.source import record_dtype
 
 BUFFER_BYTES = 4 << 20
@@ -189,14 +195,7 @@ def decode(
     raw: NDArray[np.uint8], offsets: NDArray[np.int64], kinds: NDArray[np.uint8], device: int = 0
 ) -> tuple[EventTable, int]:
     """Return the events of a buffer, in CUPTI's time, and the nanoseconds of overhead."""
-    columns: dict[str, list[Any]] = {
-        name: []
-        for name in (
-            "time", "duration", "kind", "address", "bytes", "count", "cause", "kernel", "device",
-        )
-    }  # fmt: skip
-    names: tuple[str, ...] = ()
-    overhead = 0
+    tables, overhead = list[EventTable](), 0
     for kind, dtype in _DTYPES.items():
         at = offsets[kinds == kind]
         if not len(at):
@@ -207,13 +206,14 @@ def decode(
         if kind == OVERHEAD:
             overhead += int(duration.sum())
             continue
-        part: dict[str, Any] = {"time": start, "duration": duration}
+        names: tuple[str, ...] = ()
+        part: dict[str, Any] = {"time": start, "duration": duration, "source": Source.CUPTI}
         if kind == UNIFIED_MEMORY:
             part |= counter_columns(rows, duration, device)
         elif kind == CONCURRENT_KERNEL:
             pointers, part["kernel"] = np.unique(rows["name"], return_inverse=True)
             names = tuple(kernel_name(int(pointer)) for pointer in pointers)
-            part["kind"] = np.full(len(rows), Kind.KERNEL)
+            part["kind"] = Kind.KERNEL
         else:
             direction = rows["copy"] if kind == MEMCPY else np.zeros(len(rows), np.uint8)
             part["kind"] = np.full(len(rows), Kind.COPY)
@@ -222,13 +222,8 @@ def decode(
             part["bytes"] = rows["bytes"]
         if kind != UNIFIED_MEMORY:
             part["device"] = device_numbers(rows["device"])
-        for name, parts in columns.items():
-            missing = -1 if name == "kernel" else 1 if name == "count" else 0
-            parts.append(part.get(name, np.full(len(rows), missing)))
-    joined = {name: np.concatenate(parts) for name, parts in columns.items() if parts}
-    if joined:
-        joined["source"] = np.full(len(joined["time"]), Source.CUPTI)
-    return EventTable(joined, names), overhead
+        tables.append(EventTable(part, names))
+    return concatenate(tables), overhead
 
 
 def counter_columns(

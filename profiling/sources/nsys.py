@@ -258,15 +258,13 @@ class _Import:
             KERNELS, "start", "end", "shortName", "demangledName", "deviceId"
         )
         numbers, kernel = np.unique(np.where(short != 0, short, long), return_inverse=True)
-        return EventTable(
-            _events(
-                Kind.KERNEL,
-                time=start,
-                duration=end - start,
-                kernel=kernel,
-                device=device_numbers(device),
-            ),
+        return _events(
+            Kind.KERNEL,
             tuple(self.strings.get(int(number), "kernel") for number in numbers),
+            time=start,
+            duration=end - start,
+            kernel=kernel,
+            device=device_numbers(device),
         )
 
     def copies(self) -> EventTable:
@@ -282,27 +280,21 @@ class _Import:
         for number, what in COPY_KINDS.items():
             meaning[kind == number] = what
         managed = meaning <= Kind.DTOD
-        return EventTable(
-            _events(
-                meaning,
-                time=start,
-                duration=end - start,
-                bytes=size,
-                cause=np.where(managed, cause, 0),
-                address=np.where(managed, address, 0).astype(np.uint64),
-                device=device_numbers(device),
-            )
+        return _events(
+            meaning,
+            time=start,
+            duration=end - start,
+            bytes=size,
+            cause=np.where(managed, cause, 0),
+            address=np.where(managed, address, 0),
+            device=device_numbers(device),
         )
 
     def sets(self) -> EventTable:
         """Return `cudaMemset` as copies."""
         start, end, size = self.columns(SETS, "start", "end", "bytes")
-        return EventTable(
-            _events(
-                Kind.COPY, time=start, duration=end - start, bytes=size,
-                device=np.full(len(start), self.first_gpu()),
-            )
-        )  # fmt: skip
+        gpu = self.first_gpu()
+        return _events(Kind.COPY, time=start, duration=end - start, bytes=size, device=gpu)
 
     def faults(self) -> EventTable:
         """Return faults of the GPU, in groups, and of the CPU."""
@@ -310,28 +302,16 @@ class _Import:
             GPU_FAULTS, "start", "end", "address", "numberOfPageFaults", "deviceId"
         )
         at, where = self.columns(CPU_FAULTS, "start", "address")
-        return concatenate(
-            [
-                EventTable(
-                    _events(
-                        Kind.GPU_FAULT_GROUP,
-                        time=start,
-                        duration=end - start,
-                        address=address.astype(np.uint64),
-                        count=np.maximum(faults, 1),
-                        device=device_numbers(device),
-                    )
-                ),
-                EventTable(
-                    _events(
-                        Kind.CPU_FAULT,
-                        time=at,
-                        address=where.astype(np.uint64),
-                        device=np.full(len(at), self.first_gpu()),
-                    )
-                ),
-            ]
+        groups = _events(
+            Kind.GPU_FAULT_GROUP,
+            time=start,
+            duration=end - start,
+            address=address,
+            count=np.maximum(faults, 1),
+            device=device_numbers(device),
         )
+        single = _events(Kind.CPU_FAULT, time=at, address=where, device=self.first_gpu())
+        return concatenate([groups, single])
 
     def phases(self) -> tuple[PhaseSpan, ...]:
         """Return NVTX ranges; `move` and `move 3` are phase and level as the engines name them."""
@@ -380,14 +360,9 @@ class _Import:
         return ", ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
 
 
-def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return columns of events of a kind, or of a kind each."""
-    rows = len(columns["time"])
-    return {
-        **columns,
-        "kind": np.broadcast_to(np.asarray(kind), rows),
-        "source": np.full(rows, Source.NSYS),
-    }
+def _events(kind: Any, names: tuple[str, ...] = (), **columns: Any) -> EventTable:
+    """Return events of a kind, or of a kind each."""
+    return EventTable({**columns, "kind": kind, "source": Source.NSYS}, names)
 
 
 def is_export(path: str | Path) -> bool:

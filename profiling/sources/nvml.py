@@ -6,9 +6,7 @@ import threading
 from typing import Any
 
 from louvain_um.core.threads import start_thread
-from louvain_um.profiling.session import PageMap
-from louvain_um.profiling.session.events import EventTable
-from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
+from louvain_um.profiling.sources.source import EventSource, SessionClock, SourceUnavailableError
 
 PERIOD = 0.1
 """Seconds between samples at first; the driver's own figure changes no faster."""
@@ -17,7 +15,7 @@ MOST_SAMPLES = 10_000
 """With so many, every other one is dropped and the period doubles."""
 
 
-class Nvml:
+class Nvml(EventSource):
     """Total energy and power samples of one device."""
 
     name = "nvml"
@@ -75,10 +73,6 @@ class Nvml:
             if self._halt.wait(self.period):
                 return
 
-    def drain(self, *, last: bool = False) -> EventTable | None:
-        """Return nothing: energy is no event."""
-        return None
-
     def stop(self) -> None:
         """Read the counter once more and stop sampling."""
         self._last = self._energy()
@@ -90,10 +84,6 @@ class Nvml:
             self.notes.append(
                 "energy is not known: the run was shorter than the GPU's counting step"
             )
-
-    def maps(self) -> tuple[PageMap, ...]:
-        """Return nothing."""
-        return ()
 
     def about(self) -> dict[str, Any]:
         """Return how many samples there are."""

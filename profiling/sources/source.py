@@ -69,18 +69,22 @@ class EventSource(Protocol):
 
     def drain(self, *, last: bool = False) -> EventTable | None:
         """Return the events since the last call; with `last`, flush those still pending."""
+        return None
 
     def stop(self) -> None:
         """Stop recording and clean up; `drain` may be called once more."""
+        return
 
     def maps(self) -> tuple[PageMap, ...]:
         """Return histograms of the accesses so far."""
+        return ()
 
     def about(self) -> dict[str, Any]:
         """Return the source's metadata: counts, overhead."""
+        return {}
 
 
-class InPlaceReads:
+class InPlaceReads(EventSource):
     """Notes what an engine announces of bytes read in place."""
 
     name = "in_place"
@@ -109,23 +113,8 @@ class InPlaceReads:
         rows, self.rows = self.rows, []
         if not rows:
             return None
-        times, addresses, nbytes = (np.asarray(column) for column in zip(*rows, strict=True))
-        return EventTable(
-            {
-                "time": times,
-                "kind": np.full(len(rows), Kind.REMOTE_ACCESS),
-                "source": np.full(len(rows), Source.ENGINE),
-                "address": addresses,
-                "bytes": nbytes,
-            }
-        )
-
-    def stop(self) -> None:
-        """Nothing is to be cleaned up."""
-
-    def maps(self) -> tuple[PageMap, ...]:
-        """Return nothing: bytes are counted by array, not by page."""
-        return ()
+        columns = dict(zip(("time", "address", "bytes"), zip(*rows, strict=True), strict=True))
+        return EventTable({**columns, "kind": Kind.REMOTE_ACCESS, "source": Source.ENGINE})
 
     def about(self) -> dict[str, Any]:
         """Return the bytes by array, phase and level, most first."""

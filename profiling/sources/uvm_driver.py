@@ -330,12 +330,5 @@ class Decoder:
 def _table(
     kind: Any, time: NDArray[Any], address: NDArray[np.uint64], **columns: Any
 ) -> EventTable:
-    rows = len(time)
-    whole = {"kind": kind, "source": Source.UVM, **columns}
-    return EventTable(
-        {
-            "time": time.astype(np.int64),
-            "address": address,
-            **{name: np.broadcast_to(np.asarray(value), rows) for name, value in whole.items()},
-        }
-    )
+    given = {"kind": kind, "time": time, "address": address, **columns}
+    return EventTable({**given, "source": Source.UVM})
