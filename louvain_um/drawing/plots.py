@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable, hub_names
 from louvain_um.errors import LouvainUmError, OptionError, among, needed
 from louvain_um.graph.graph import Graph
@@ -17,6 +19,10 @@ from louvain_um.options import ObjectiveName, Options
 from louvain_um.results.display import count, cut, score, shown
 from louvain_um.results.partition import Result
 from louvain_um.results.quality import modularity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Kind = Literal["graph", "communities", "sizes", "dendrogram"]
 KINDS: Final = ("graph", "communities", "sizes", "dendrogram")
@@ -40,7 +46,7 @@ SHOWN_ARCS: Final = 5_000_000
 """Arcs up to which a notebook shows a picture: more take a second to add up."""
 
 INK, FAINT = "#333b46", "#9aa3ad"
-MISSING: Final = "drawing needs Matplotlib"
+MISSING: Final = "charts and drawings need Matplotlib"
 
 
 def kind_for(graph: Graph) -> Kind:
@@ -78,9 +84,29 @@ def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> 
 def figure(kind: str, width: float = 9.0) -> tuple[Any, Any]:
     """Return a figure that no window shows, and its axes."""
     height = 0.55 * width if kind in ("sizes", "dendrogram") else 0.8 * width
-    made = needed("matplotlib.figure", MISSING, "formats,charts").Figure
+    return new_figure(width, height, "formats,charts")
+
+
+def new_figure(width: float, height: float, extras: str = "charts") -> tuple[Figure, Axes]:
+    """Return a figure of so many inches, which no window shows, and its axes."""
+    made = needed("matplotlib.figure", MISSING, extras).Figure
     found = made(figsize=(width, height), layout="constrained")
     return found, found.add_subplot()
+
+
+def save_figure(figure: Any, path: Path, *, force: bool, dpi: int = 150, **how: Any) -> None:
+    """Write a figure; the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    kind = path.suffix.lower()[1:] or "png"
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    # In memory first: Matplotlib hides the system's error if the disk is full. Journals refuse PDF
+    # with fonts of Type 3; SVG keeps text.
+    drawing = io.BytesIO()
+    with rc_context({"svg.hashsalt": "louvain-um", "svg.fonttype": "none", "pdf.fonttype": 42}):
+        figure.savefig(drawing, format=kind, dpi=dpi, metadata=undated, **how)
+    with replacing(path, force=force) as part:
+        part.write_bytes(drawing.getbuffer())
 
 
 def figure_axes(*, flat: bool = True) -> Any:

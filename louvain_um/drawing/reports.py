@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.core.atomic_files import write_text
 from louvain_um.drawing import over_time
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
-from louvain_um.drawing.plots import colour, svg_of
+from louvain_um.drawing.plots import colour, new_figure, svg_of
 from louvain_um.errors import LouvainUmError, needed
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.graph.graph import Graph
@@ -139,9 +139,8 @@ def aligned(column: NDArray[Any]) -> list[str]:
 
 def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
     """Return a chart as SVG text with its title."""
-    made = needed("matplotlib.figure", "charts of pages need Matplotlib", "charts").Figure
-    figure = made(figsize=(10, height), layout="constrained")
-    draw(figure.add_subplot())
+    figure, axes = new_figure(10, height)
+    draw(axes)
     return {"title": title, "about": about, "svg": svg_of(figure, title, transparent=True)}
 
 

@@ -28,7 +28,7 @@ LEVEL_HEAD = (
     "seconds",
 )
 SIZE_HEAD = ("community", "size", "members")
-TEXTS: Final = ("members", "hubs", "distinguished by")
+TEXTS: Final = ("members", "hubs", "distinguished by", "group")
 """Columns without numbers."""
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.core.atomic_files import check_output, replacing_folder
 from louvain_um.core.plain_data import as_json, read_archive, write_archive
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.file_types import require
 from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import (
     COLUMNS,
@@ -223,13 +224,7 @@ def _column(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
     """Write the header as JSON, the events as Parquet and the maps as `.npz`, in a folder."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise LouvainUmError(
-            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or save as .npz"
-        ) from None
+    pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
     check_target(path, force=force)
     with replacing_folder(path, force=force) as part:
         (part / HEADER).write_text(_header(session), encoding="utf-8")
@@ -240,20 +235,15 @@ def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
 
 def _load_folder(path: Path) -> Arrays:
     """Read a folder that `_save_folder` wrote, as the arrays of the one file."""
-    try:
-        from pyarrow import ArrowInvalid, parquet
+    pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
+    from louvain_um.formats.arrow import check_unpacked
 
-        from louvain_um.formats.arrow import check_unpacked
-    except ImportError:
-        raise LouvainUmError(
-            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]'"
-        ) from None
     arrays: Arrays = {"header": np.frombuffer((path / HEADER).read_bytes(), np.uint8)}
     try:
         with (path / EVENTS).open("rb") as file:
             check_unpacked(parquet.ParquetFile(file).metadata, file, path / EVENTS)
             table = parquet.read_table(file)
-    except ArrowInvalid as error:
+    except pa.ArrowInvalid as error:
         raise ValueError(str(error)) from None
     arrays |= {f"events.{name}": table[name].to_numpy() for name in table.column_names}
     arrays |= read_archive(path / MAPS, _foreign(path))

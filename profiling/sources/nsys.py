@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
 from louvain_um.errors import READ_AGAIN, LouvainUmError
+from louvain_um.formats.file_types import require
 from louvain_um.profiling.session import Lifetime, PhaseSpan, SessionData
 from louvain_um.profiling.session.data import with_phases
 from louvain_um.profiling.session.events import (
@@ -141,23 +142,16 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _of_parquet(folder: Path) -> sqlite3.Connection:
     """Return a database in memory with the tables of a folder of Parquet files."""
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
+    pa, parquet = require("pyarrow", str(folder)), require("pyarrow.parquet", str(folder))
+    from louvain_um.formats.arrow import check_unpacked
 
-        from louvain_um.formats.arrow import check_unpacked
-    except ImportError:
-        raise LouvainUmError(
-            f"{folder}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or run nsys "
-            "export --type sqlite"
-        ) from None
     base = sqlite3.connect(":memory:")
     for name in (*TABLES, RANGES, STRINGS, *ABOUT):
         if not (folder / f"{name}.parquet").is_file():
             continue
         try:
             part = folder / f"{name}.parquet"
-            with part.open("rb") as stream, ParquetFile(stream) as file:
+            with part.open("rb") as stream, parquet.ParquetFile(stream) as file:
                 check_unpacked(file.metadata, stream, part)
                 names = [column for column in file.schema_arrow.names if column in USED]
                 if not names:
@@ -168,7 +162,7 @@ def _of_parquet(folder: Path) -> sqlite3.Connection:
                 for batch in file.iter_batches(columns=names):
                     rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
                     base.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
-        except (ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             reason = str(error).partition("\n")[0]
             raise LouvainUmError(
                 f"{folder}: {name} cannot be read ({reason}){READ_AGAIN}"

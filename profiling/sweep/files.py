@@ -16,6 +16,7 @@ from louvain_um.core.atomic_files import replacing, write_csv, write_text
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.run_folder import POINTS, START_AGAIN, RunFolder, check_folder, read_points
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.file_types import require
 from louvain_um.profiling.sweep.replay_tables import (
     BEST,
     FAULTS_AT,
@@ -197,21 +198,16 @@ def read_rows(path: Path) -> list[Row]:
             if any(isinstance(value, list | dict) for row in rows for value in row.values()):
                 raise ValueError("a value of several")
             return rows
-        from pyarrow import ArrowException, parquet
-
+        pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
         try:
             with path.open("rb") as file:
                 about = parquet.ParquetFile(file).metadata
                 _check_cells(path, about.num_rows * about.num_columns)
                 file.seek(0)
                 table: list[Row] = parquet.read_table(file).to_pylist()
-        except (ArrowException, ValueError, TypeError, OverflowError):
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
             raise LouvainUmError(f"{path}: is not a Parquet file; run the sweep again") from None
         return table
-    except ImportError:
-        raise LouvainUmError(
-            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or pass the .csv"
-        ) from None
     except (
         OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, csv.Error
     ) as error:  # fmt: skip

@@ -1,17 +1,10 @@
-"""Empty matplotlib figures, without pyplot, and the colours that every chart shares."""
+"""The size of charts for print, and the colours that every chart of a run shares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import crc32
-
-from louvain_um.errors import LouvainUmError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WIDE: Final = 7.0
 TALL: Final = 4.2
@@ -45,20 +38,6 @@ USERS = ("#ff4d1a", "#8f2be0", "#0aa8d8", "#7a1f1f", "#00602f", "#e0218a")
 TERMS = ("compute", "launch", "faults", "migration", "write back", "prefetch", "remote sequential",
          "remote random", "remote atomic", "host", "waiting", "remote barrier")  # fmt: skip
 """Terms of cost, in the order of their colours in `PALETTE`."""
-
-
-def require_matplotlib() -> None:
-    """Raise an error that names the extra to install, if matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise LouvainUmError("charts need matplotlib: pip install 'louvain-um[charts]'")
-
-
-def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.add_subplot()
 
 
 def policy_colours(policies: Iterable[str]) -> dict[str, str]:

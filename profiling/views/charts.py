@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.core.atomic_files import check_output
+from louvain_um.drawing.plots import new_figure, save_figure
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.program.blocking import BlockingCurve
 from louvain_um.profiling.session import SessionData
@@ -24,9 +24,7 @@ from louvain_um.profiling.views.canvas import (
     TALL,
     WIDE,
     colour,
-    new_figure,
     policy_colours,
-    require_matplotlib,
 )
 from louvain_um.profiling.views.session import over_time, tables
 from louvain_um.profiling.views.session.analysis import (
@@ -165,9 +163,6 @@ ROWS, COLUMNS, DOTS = 320, 512, 300
 """Approximate cells of a map, and dots per inch: at least one dot per cell, so that none is lost.
 """
 
-TRUETYPE = 42
-"""How PDF embeds fonts: journals refuse the outlines of Type 3. SVG keeps text."""
-
 MOST_LEVELS = 24
 """Levels drawn of a run."""
 
@@ -181,9 +176,6 @@ def save(
     suffixes: Sequence[str] = (".pdf", ".svg"),
 ) -> list[Path]:
     """Draw every chart that has data, each into files of a folder."""
-    require_matplotlib()
-    from matplotlib import rc_context
-
     folder = Path(folder)
     drawn = charts(sessions, sweep)
     try:
@@ -196,12 +188,7 @@ def save(
     for path in files:
         check_output(path, force=force)
     for path, figure in files.items():
-        # In memory first: Matplotlib hides the system's error if the disk is full.
-        drawing = io.BytesIO()
-        with rc_context({"pdf.fonttype": TRUETYPE, "svg.fonttype": "none"}):
-            figure.savefig(drawing, format=path.suffix[1:], bbox_inches="tight", dpi=DOTS)
-        with replacing(path, force=force) as part:
-            part.write_bytes(drawing.getbuffer())
+        save_figure(figure, path, force=force, dpi=DOTS, bbox_inches="tight")
     return [*files]
 
 
@@ -409,7 +396,6 @@ def blocking_chart(
     >>> figure.axes[0].get_xlabel()
     'pages per warp'
     """
-    require_matplotlib()
     figure, axes = new_figure(WIDE, TALL)
     for name, curve in curves.items():
         base = (unblocked or {}).get(name)
@@ -421,6 +407,5 @@ def blocking_chart(
     axes.set_ylim(bottom=0)
     axes.legend()
     if save_to is not None:
-        with replacing(save_to, force=force) as part:
-            figure.savefig(part, format=Path(save_to).suffix.removeprefix(".") or "png")
+        save_figure(figure, Path(save_to), force=force)
     return figure

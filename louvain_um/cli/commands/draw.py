@@ -12,7 +12,7 @@ from louvain_um.cli.common import option, refuse_given
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, refuse_two_inputs
 from louvain_um.cli.terminal import echo
-from louvain_um.core.atomic_files import check_output, replacing, write_text
+from louvain_um.core.atomic_files import check_output, write_text
 from louvain_um.errors import OptionError, require_packages
 from louvain_um.options import Method, Options
 
@@ -156,7 +156,7 @@ def write_picture(
     output: Path, result: Communities, kind: PictureKind, name: str, seed: int, *, force: bool
 ) -> str:
     """Write the picture; return what it shows."""
-    from louvain_um.drawing.plots import figure, kind_for
+    from louvain_um.drawing.plots import figure, kind_for, save_figure
     from louvain_um.results.display import count
 
     graph = result.require_graph()
@@ -168,16 +168,3 @@ def write_picture(
     save_figure(drawn, output, force=force)
     what = {"sizes": "sizes", "dendrogram": "hierarchy"}.get(chosen)
     return f"{what} of {many}" if what else many
-
-
-def save_figure(figure: object, output: Path, *, force: bool) -> None:
-    """Write a figure; the same figure gives the same bytes."""
-    import matplotlib
-
-    kind = output.suffix.lower()[1:]
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with (
-        replacing(output, force=force) as part,
-        matplotlib.rc_context({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"}),
-    ):
-        figure.savefig(part, format=kind, dpi=150, metadata=undated)  # type: ignore[attr-defined]

@@ -123,8 +123,7 @@ def search(
 
 def draw(profile: ResolutionProfile, path: Path) -> None:
     """Write the picture."""
-    from louvain_um.cli.commands.draw import save_figure
-    from louvain_um.drawing.plots import figure
+    from louvain_um.drawing.plots import figure, save_figure
 
     drawn, axes = figure("sizes")
     profile.plot(ax=axes)

@@ -15,7 +15,7 @@ from louvain_um.cli.common import option, refuse_given, tables_within
 from louvain_um.cli.exit_codes import PAGES, going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, expanded
 from louvain_um.cli.terminal import echo, print_table
-from louvain_um.core.atomic_files import replacing, write_text
+from louvain_um.core.atomic_files import write_text
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -178,27 +178,16 @@ def tables_of(records: list[dict[str, Any]]) -> Iterator[Table]:
 
 def draw(records: list[dict[str, Any]], file: Path) -> bool:
     """Draw insertions per second by batch size; return whether edges were inserted."""
-    from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
+    from louvain_um.drawing.plots import figure, save_figure
+    from louvain_um.drawing.reports import draw_rates
 
     if not any(r["insert_edges_per_second"] for r in records):
         return False
-    figure, axes = new_figure(WIDE, TALL)
-    for graph, store in dict.fromkeys((r["graph"], r["store"]) for r in records):
-        mine = [r for r in records if (r["graph"], r["store"]) == (graph, store)]
-        mine = [r for r in mine if r["insert_edges_per_second"]]
-        axes.plot(
-            [r["batch"] or 1 for r in mine],
-            [r["insert_edges_per_second"] for r in mine],
-            marker="o",
-            label=f"{graph}, {store}",
-        )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("edges a batch")
+    named = [{**r, "store": f"{r['graph']}, {r['store']}"} for r in records]
+    drawn, axes = figure("sizes")
+    draw_rates(axes, records=named, stores=list({r["store"]: 0 for r in named}), what="insert")
     axes.set_ylabel("edges inserted per second")
-    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    with replacing(file, force=True) as part:
-        figure.savefig(part, format="svg")
+    save_figure(drawn, file, force=True)
     return True
 
 

@@ -11,14 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import (
-    READ_AGAIN,
-    GraphFormatError,
-    LouvainUmError,
-    check_switch,
-    install_hint,
-)
-from louvain_um.formats.file_types import format_of, holds_communities, path_text
+from louvain_um.errors import READ_AGAIN, GraphFormatError, check_switch
+from louvain_um.formats.file_types import format_of, holds_communities, path_text, require
 from louvain_um.formats.graph_file import content_of, open_graph_file
 from louvain_um.formats.ids import numbers_or_texts
 from louvain_um.formats.labels import text
@@ -153,15 +147,9 @@ def _read_npz(path: str | Path) -> Labels:
 
 
 def _read_parquet(path: str | Path) -> Labels:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
+    pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
+    from louvain_um.formats.arrow import check_unpacked
 
-        from louvain_um.formats.arrow import check_unpacked
-    except ImportError:
-        raise LouvainUmError(
-            f"{path}: reading .parquet needs pyarrow: {install_hint('formats')}"
-        ) from None
     try:
         with open(path, "rb") as file:
             about = parquet.ParquetFile(file).metadata

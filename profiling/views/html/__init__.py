@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from louvain_um.core.atomic_files import check_output, write_text
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import needed
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, lines
 from louvain_um.profiling.views.session.tables import by_group
 from louvain_um.profiling.views.session.verdict import verdict
-from louvain_um.profiling.views.table import Table
+from louvain_um.results.display import html_table
 
 if TYPE_CHECKING:
     from louvain_um.profiling.sweep.results import Sweep
@@ -34,12 +34,9 @@ def write(
 
 def render(sessions: Sequence[SessionData], *, sweep: Sweep | None = None) -> str:
     """Return the page that `write` writes."""
-    try:
-        from louvain_um.profiling.views.html.page import render
-    except ImportError as error:
-        if error.name not in ("jinja2", "markupsafe"):
-            raise
-        raise LouvainUmError("a report needs Jinja: pip install 'louvain-um[report]'") from None
+    needed("jinja2", "a report needs Jinja", "report")
+    from louvain_um.profiling.views.html.page import render
+
     return render(sessions, sweep)
 
 
@@ -53,16 +50,9 @@ def html(session: SessionData) -> str:
         f"<p>{escape(str(conclusion))} <small>({escape(conclusion.grounds)})</small></p>",
     ]
     if table.rows:
-        pieces += [_table(table), f"<p><small>{escape(table.evidence)}</small></p>"]
+        columns = table.used()
+        rows = [tuple(table.text(row, column) for column in columns) for row in table.rows]
+        pieces += [html_table(tuple(column.head for column in columns), rows),
+                   f"<p><small>{escape(table.evidence)}</small></p>"]  # fmt: skip
     pieces += [f"<p><small>note: {escape(note)}</small></p>" for note in session.notes]
     return f"<div>{''.join(pieces)}</div>"
-
-
-def _table(table: Table) -> str:
-    columns = table.used()
-    head = "".join(f"<th>{escape(column.head)}</th>" for column in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(table.text(row, c))}</td>' for c in columns)}</tr>"
-        for row in table.rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -296,7 +296,7 @@ def as_parquet(path):
 def test_a_folder_of_parquet_files_needs_pyarrow(export, monkeypatch):
     folder = as_parquet(export)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(LouvainUmError, match="Parquet needs pyarrow: pip install"):
+    with pytest.raises(LouvainUmError, match="this format needs pyarrow; install it"):
         load(folder)
 
 
