@@ -34,11 +34,11 @@ from louvain_um.profiling.attach.sites import Sites
 from louvain_um.profiling.attach.to_session import session_of
 from louvain_um.profiling.attach.tracing import MOST_IMAGE, Tracing
 from louvain_um.profiling.session import SessionData
-from louvain_um.profiling.session.data import event_arrays
 from louvain_um.profiling.session.events import Kind as EventKind
 from louvain_um.profiling.simulator import HostTouches, Launch, Trace
 from louvain_um.profiling.simulator.simulate import SAMPLE, seconds_within
 from louvain_um.profiling.simulator.trace import Step
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 
 CODES: Final[Mapping[Kind, int]] = {
     "managed": 0, "prefetched": 1, "device": 1, "host_mapped": 2, "read_mostly": 3, "split": 4,
@@ -380,12 +380,10 @@ def _simulated(step: Step) -> int:
 
 def _bytes_to_host(session: SessionData) -> dict[str, int]:
     """Return the bytes of each array that migrated to the host."""
-    events, found = session.events, dict[str, int]()
-    owners = event_arrays(events, session.lifetimes)
-    for number in np.flatnonzero((events["kind"] == EventKind.DTOH) & (owners >= 0)).tolist():
-        name = session.lifetimes[owners[number]].name
-        found[name] = found.get(name, 0) + int(events["bytes"][number])
-    return found
+    analysis = SessionAnalysis(session)
+    arrays = analysis.arrays
+    sums = analysis.sums(analysis.array_of, len(arrays) + 1, EventKind.DTOH, "bytes")
+    return {array.name: nbytes for array, nbytes in zip(arrays, sums, strict=False)}
 
 
 def policy_name(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,10 +123,7 @@ def halved(layer: Layer) -> Layer:
     kinds = layer.kinds
     if kinds is not None:
         kinds = np.where(left >= right, kinds[:, ::2], kinds[:, 1::2])
-    return Layer(
-        name=layer.name, title=layer.title, unit=layer.unit, evidence=layer.evidence,
-        values=left + right, kinds=kinds, names=layer.names, codes=layer.codes,
-    )  # fmt: skip
+    return replace(layer, values=left + right, kinds=kinds)
 
 
 def session_parts(

@@ -53,12 +53,7 @@ def bars(
             if total:
                 tip += f" ({format_value(value / total, 'share')})"
             fill = colour(name, names.index(name))
-            body.append(
-                Markup(
-                    '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}">'
-                    "<title>{}</title></rect>"
-                ).format(x, y, max(value * scale, 0.5), ROW, fill, tip)
-            )
+            body.append(box(x, y, max(value * scale, 0.5), ROW, fill, tip))
             label_text = format_value(value / total, "share") if share and total else name
             if value * scale > LETTER * len(label_text) + 8:
                 body.append(inside(x + value * scale / 2, y + ROW / 2, label_text))
@@ -184,20 +179,23 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
             x = left + cell * at
             missing = not math.isfinite(factor)
             strength = 0.0 if missing else min(abs(math.log2(max(factor, 1e-9))) / 3, 1.0)
-            body.append(
-                Markup(
-                    '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" rx="3" fill="{}" '
-                    'fill-opacity="{:.2f}"><title>{}</title></rect>'
-                ).format(
-                    x + 1, y + 1, cell - 2, height - 2,
-                    "#8a8f98" if missing else "#2f7fd6" if factor >= 1 else "#e07b1f",
-                    0.08 if missing else 0.1 + 0.6 * strength,
-                    f"{name} at {columns[at]}: " + ("not run" if missing else f"{factor:.2f}×"),
-                )
-            )  # fmt: skip
+            fill = "#8a8f98" if missing else "#2f7fd6" if factor >= 1 else "#e07b1f"
+            tip = f"{name} at {columns[at]}: " + ("not run" if missing else f"{factor:.2f}×")
+            shade = 0.08 if missing else 0.1 + 0.6 * strength
+            body.append(box(x + 1, y + 1, cell - 2, height - 2, fill, tip, shade))
             text = "–" if missing else f"{factor:.2f}×" if factor < 10 else f"{factor:.1f}×"
             body.append(caption(x + cell / 2, y + 17, text, "middle"))
     return chart(head + height * len(rows) + 4, body)
+
+
+def box(
+    x: float, y: float, width: float, height: float, fill: str, tip: str, shade: float | None = None
+) -> Markup:
+    """Return a rectangle with a tooltip; a cell of a table, shaded, has round corners."""
+    cell = Markup("") if shade is None else Markup(' rx="3" fill-opacity="{:.2f}"').format(shade)
+    return Markup(
+        '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}"{}><title>{}</title></rect>'
+    ).format(x, y, width, height, fill, cell, tip)
 
 
 def circle(x: float, y: float, fill: str, tip: str) -> Markup:
@@ -271,12 +269,7 @@ def band(
         if wide < 0.3:
             continue
         tip = f"{label}: {format_value(end - start, 'seconds')}"
-        body.append(
-            Markup(
-                '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}">'
-                "<title>{}</title></rect>"
-            ).format(x, -BAND - 3, max(wide - 0.5, 0.3), BAND - 4, colour(phase, 0), tip)
-        )
+        body.append(box(x, -BAND - 3, max(wide - 0.5, 0.3), BAND - 4, colour(phase, 0), tip))
         if wide > LETTER * len(label) + 6:
             body.append(inside(x + wide / 2, -BAND - 3 + (BAND - 4) / 2, label))
     return body

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,7 +246,6 @@ def _stripe(before: Sequence[Stripe], name: str, group: str, nbytes: int, rows: 
 class Layer:
     """One kind of event on an axis."""
 
-    name: str
     title: str
     unit: str
     evidence: str
@@ -255,11 +255,24 @@ class Layer:
     codes: tuple[str, ...] = field(default=())
 
 
+PLAIN: Final = (
+    (Kind.EVICTION, "memory", "Evictions", "bytes"),
+    (Kind.CPU_FAULT, "memory", "CPU faults", "faults"),
+    (Kind.REMOTE_ACCESS, "access", "Read in place", "bytes"),
+)
+"""Kinds of events that are layers as they are: evidence, title and unit."""
+
+
 def layers(analysis: SessionAnalysis, axis: Axis) -> list[Layer]:
     """Return every layer that is not empty."""
-    makers = (accesses, faults, migrations, evictions, cpu_faults, remote)
-    every = (make(analysis, axis) for make in makers)
-    return [layer for layer in every if layer is not None and layer.values.any()]
+    found = [make(analysis, axis) for make in (accesses, faults, migrations)]
+    for kind, matter, title, unit in PLAIN:
+        # Migrations, where they were recorded, include evictions.
+        if kind != Kind.EVICTION or analysis.driver_totals is not None:
+            column = "bytes" if unit == "bytes" else "count"
+            values = of_kind(analysis, axis, kind, column=column)
+            found.append(_layer(analysis, matter, title, unit, values))
+    return [layer for layer in found if layer is not None]
 
 
 def differences(first: SessionAnalysis, other: SessionAnalysis, axis: Axis) -> list[Layer]:
@@ -297,26 +310,6 @@ def faults(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     return _layer(analysis, "memory", "GPU faults", "faults", values)
 
 
-def cpu_faults(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
-    """Return faults of the host."""
-    values = of_kind(analysis, axis, Kind.CPU_FAULT)
-    return _layer(analysis, "memory", "CPU faults", "faults", values)
-
-
-def evictions(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
-    """Return evicted bytes; None if migrations were recorded, which include them."""
-    if analysis.driver_totals is None:
-        return None
-    values = of_kind(analysis, axis, Kind.EVICTION, column="bytes")
-    return _layer(analysis, "memory", "Evictions", "bytes", values)
-
-
-def remote(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
-    """Return bytes read and written in place on the host."""
-    values = of_kind(analysis, axis, Kind.REMOTE_ACCESS, column="bytes")
-    return _layer(analysis, "access", "Read in place", "bytes", values)
-
-
 def migrations(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return migrated bytes, and in each cell the main direction and cause."""
     total = np.zeros((axis.rows, axis.columns))
@@ -334,12 +327,7 @@ def migrations(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
             np.maximum(most, values, out=most)
             total += values
     layer = _layer(analysis, "memory", "Migrations by cause", "bytes", total)
-    if layer is None:
-        return None
-    return Layer(
-        name="migrations", title=layer.title, unit="bytes", evidence=layer.evidence,
-        values=total, kinds=kinds, names=tuple(names), codes=tuple(codes),
-    )  # fmt: skip
+    return layer and replace(layer, kinds=kinds, names=tuple(names), codes=tuple(codes))
 
 
 def _layer(
@@ -348,9 +336,7 @@ def _layer(
     if not values.any():
         return None
     how = evidence(analysis.session, matter)  # type: ignore[arg-type]
-    return Layer(
-        name=title.lower().replace(" ", "-"), title=title, unit=unit, evidence=how, values=values
-    )
+    return Layer(title=title, unit=unit, evidence=how, values=values)
 
 
 def of_kind(

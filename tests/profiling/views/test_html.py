@@ -134,7 +134,7 @@ def test_differences_are_of_the_same_step_whenever_it_ran():
 
 
 def layer(values, kinds=None):
-    return Layer(name="l", title="L", unit="bytes", evidence="measured", values=values, kinds=kinds)
+    return Layer(title="L", unit="bytes", evidence="measured", values=values, kinds=kinds)
 
 
 def test_a_cell_is_a_byte():
