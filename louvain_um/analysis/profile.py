@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from louvain_um.api import run
 from louvain_um.core.atomic_files import write_csv, write_text
 from louvain_um.core.plain_data import Within, build
-from louvain_um.core.run_folder import START_AGAIN, RunFolder
-from louvain_um.errors import LouvainUmError, OptionError, check_number
+from louvain_um.core.run_folder import RunFolder
+from louvain_um.errors import OptionError, check_number
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -304,28 +304,15 @@ def envelope(lines: Iterable[ValueLine], low: float, high: float) -> list[BestRa
 
 
 class ProfileStore(RunFolder):
-    """Finished points of a profile, in a folder; its first line has the setup."""
+    """Finished points of a profile, in a folder."""
 
     def __init__(self, folder: Path, setup: Mapping[str, Any], *, force: bool = False) -> None:
         self.points: dict[float, ResolutionPoint] = {}
-        self._setup, self._found = json.loads(json.dumps(setup)), False
-        super().__init__(folder, self._take, force=force)
-        if not self._found:
-            self.write_line({"setup": self._setup})
+        super().__init__(folder, self._keep, setup=setup, force=force)
 
-    def _take(self, number: int, found: Any) -> None:
-        """Keep the point of a line, and compare the setup of the first."""
-        if self._found:
-            point = ResolutionPoint.from_plain(found)
-            self.points[point.resolution] = point
-            return
-        # A profile that was begun without a digest may resume.
-        before = {name: value for name, value in self._setup.items() if name != "digest"}
-        if found["setup"] not in (self._setup, before):
-            raise LouvainUmError(
-                f"{self.folder}: holds a profile of another graph or other options; {START_AGAIN}"
-            )
-        self._found = True
+    def _keep(self, found: Any) -> None:
+        point = ResolutionPoint.from_plain(found)
+        self.points[point.resolution] = point
 
     def add(self, point: ResolutionPoint) -> None:
         """Keep a finished point."""

@@ -17,18 +17,20 @@ import numpy as np
 from louvain_um.algorithms.products import pagerank, spmv
 from louvain_um.algorithms.structure import triangles
 from louvain_um.api import louvain
-from louvain_um.core.atomic_files import LockedFolder, is_empty, write_csv, write_text
-from louvain_um.core.plain_data import build, parse
+from louvain_um.core.atomic_files import write_csv, write_text
+from louvain_um.core.plain_data import build
+from louvain_um.core.run_folder import RunFolder
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn, random_ends
 from louvain_um.dynamic.stores import options_of, store_class
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.stream_folder import fingerprint
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import OptionError
 from louvain_um.graph.graph import Graph
 
 RESULTS: Final = "results.json"
 SCHEMA: Final = 1
+KEY: Final = ("graph", "digest", "store", "batch")
 
 MOST: Final = 1_000_000_000
 """Edges of a batch, and steps."""
@@ -161,15 +163,6 @@ def compare_stores(
         The folder holds results of other settings, and `force` is off, or another run is writing
         there.
     """
-    with LockedFolder(folder):
-        return _compare(sources, settings, folder, force=force, progress=progress)
-
-
-def _compare(
-    sources: Iterable[tuple[str, Graph | EdgeStream]], settings: Comparison, folder: Path, *,
-    force: bool, progress: Callable[[str], None],
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Run every store on every source in a folder of one's own."""
     settings_read = json.loads(json.dumps(asdict(settings)))
     for store, (_, source) in product(settings.stores, sources := list(sources)):
         weighted = isinstance(source, EdgeStream) or source.weighted
@@ -181,51 +174,29 @@ def _compare(
         kept["device"] = settings.device
     if settings.also:
         kept["also"] = settings_read["also"]
-    found = read_results(folder, kept, force=force)
-    done = {(r["graph"], r["digest"], r["store"], r["batch"]): r for r in found}
+    done = dict[tuple[Any, ...], dict[str, Any]]()
+
+    def keep(found: Any) -> None:
+        record = asdict(build(StoreRecord, found, "result"))
+        done[tuple(record[name] for name in KEY)] = record
+
     records = []
-    for name, source in sources:
-        digest = _digest(source)
-        for store in settings.stores:
-            for batch in settings.batches if settings.every is None else (0,):
-                key = (name, digest, store, batch)
+    with RunFolder(folder, keep, setup=kept, force=force) as held:
+        for name, source in sources:
+            digest = _digest(source)
+            batches = settings.batches if settings.every is None else (0,)
+            for key in product((name,), (digest,), settings.stores, batches):
+                _, _, store, batch = key
                 if key not in done:
                     progress(f"{name}, {store}" + (f", batches of {batch:,}" if batch else ""))
+                    where: dict[str, Any] = dict(zip(KEY, key, strict=True))
                     numbers = _run(source, store, batch, settings)
-                    where: dict[str, Any] = {
-                        "graph": name,
-                        "digest": digest,
-                        "store": store,
-                        "batch": batch,
-                    }
                     done[key] = asdict(StoreRecord(**where, **numbers))
+                    held.write_line(done[key])
                     _write(folder, kept, list(done.values()))
                 records.append(done[key])
+        _write(folder, kept, list(done.values()))
     return records
-
-
-def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list[dict[str, Any]]:
-    """Return the points in a folder; none with `force`."""
-    file = folder / RESULTS
-    if force:
-        return []
-    if not file.exists():
-        if not is_empty(folder):
-            raise LouvainUmError(f"{folder}: is not empty; name another folder, or pass --force")
-        return []
-    try:
-        held = parse(file.read_bytes())
-        same = held["schema"] == SCHEMA and held["settings"] == settings
-        results = [
-            asdict(build(StoreRecord, record, "result")) for record in held["results"] if same
-        ]
-    except (ValueError, KeyError, TypeError):
-        same, results = False, []
-    if not same:
-        raise LouvainUmError(
-            f"{file}: holds results of other settings; name another folder, or pass --force"
-        )
-    return results
 
 
 def _write(folder: Path, settings: dict[str, Any], records: list[dict[str, Any]]) -> None:

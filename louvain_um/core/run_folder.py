@@ -30,16 +30,28 @@ class RunFolder:
     """A folder that one run at a time writes its finished points to; none is overwritten."""
 
     def __init__(
-        self, folder: str | Path, take: Callable[[int, Any], None], *, force: bool = False
+        self,
+        folder: str | Path,
+        take: Callable[[Any], None],
+        *,
+        setup: Mapping[str, Any] | None = None,
+        force: bool = False,
     ) -> None:
-        """Open a folder; give `take` the number and content of each line, unless `force` is on."""
+        """Open a folder; give `take` each of its points, unless `force` is on.
+
+        With a `setup`, that is the first line, and a folder of another one is refused.
+        """
         self.folder = Path(folder)
+        self._setup, self._take = json.loads(json.dumps(setup)), take
         check_folder(folder, force=force)
         self._lock, self._next_sync = LockedFolder(folder), 0.0
         self._file: IO[bytes] | None = None
         try:
             self._file = open_resolved(self.folder / POINTS, "a+b")
-            self._file.truncate(0 if force else read_points(self.folder, take, START_AGAIN))
+            whole = 0 if force else read_points(self.folder, self._read, START_AGAIN)
+            self._file.truncate(whole)
+            if setup is not None and not whole:
+                self.write_line({"setup": self._setup})
         except OSError as error:
             self.close()
             reason = (error.strerror or "cannot be written").lower()
@@ -47,6 +59,18 @@ class RunFolder:
         except BaseException:
             self.close()
             raise
+
+    def _read(self, number: int, found: Any) -> None:
+        """Take a point, or compare the setup."""
+        if number > 1 or self._setup is None:
+            self._take(found)
+            return
+        # A run that was begun without a digest may resume.
+        before = {name: value for name, value in self._setup.items() if name != "digest"}
+        if found["setup"] not in (self._setup, before):
+            raise LouvainUmError(
+                f"{self.folder}: holds results of another graph or other options; {START_AGAIN}"
+            )
 
     def write_line(self, value: Mapping[str, Any]) -> None:
         """Append a line."""

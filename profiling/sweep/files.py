@@ -86,7 +86,7 @@ class SweepFolder(RunFolder):
         (self.folder / UNFINISHED).unlink(missing_ok=True)
 
 
-def _add(points: Points, number: int, point: dict[str, Any]) -> None:
+def _add(points: Points, point: dict[str, Any]) -> None:
     """Add the point of a line, or raise ValueError."""
     points[_checked_key(point)] = point
 
@@ -227,7 +227,7 @@ def read_partial(folder: Path) -> Sweep:
     """Return the finished points of a partial sweep; nothing is written."""
     try:
         known: Points = {}
-        read_points(folder, partial(_add, known), "repeat the sweep's command")
+        read_points(folder, lambda _, point: _add(known, point), "repeat the sweep's command")
         noted = json.loads((folder / UNFINISHED).read_text("utf-8"))
         notes, requested = [str(note) for note in noted["notes"]], list(noted["points"])
         keys = [tuple(key[name] for name in KEY) for key in requested]

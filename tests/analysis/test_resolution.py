@@ -235,7 +235,7 @@ def test_a_graph_of_the_same_size_is_another_graph(tmp_path):
     (tmp_path / "g.txt").write_text("0 1\n1 2\n2 3\n3 4\n4 5\n")
     done = CliRunner().invoke(app, run)
     assert done.exit_code == 1
-    assert "holds a profile of another graph or other options" in done.output
+    assert "holds results of another graph or other options" in done.output
 
 
 def test_a_folder_of_a_version_without_digests_goes_on(tmp_path):

@@ -53,7 +53,7 @@ def test_a_comparison_continues_and_keeps_what_it_has(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "results.json").read_text())["results"][:1] == before
     code, text = run(GRAPH, "--steps", "3", "-o", str(tmp_path))
     assert code == 1
-    assert "other settings" in text
+    assert "other options" in text
     assert run(GRAPH, "--steps", "3", "-o", str(tmp_path), "--force", "-q")[0] == 0
 
 
@@ -86,7 +86,7 @@ def test_trials_count_the_same_on_every_store(tmp_path):
     assert (code != 0, "colour" in text, "Traceback" in text) == (True, True, False)
     assert "must be all, or some of sorted, skew" in text
     code, text = run(GRAPH, "--batch", "9", "--steps", "1", "-o", str(tmp_path))
-    assert (code, "other settings" in text) == (1, True)
+    assert (code, "other options" in text) == (1, True)
 
 
 def test_tables_are_as_wide_as_the_terminal(tmp_path, monkeypatch):
