@@ -383,7 +383,7 @@ def needed(module: str, what: str, extras: str) -> Any:
     try:
         importlib.import_module(module.partition(".")[0])  # a part may be left of one that is gone
         return importlib.import_module(module)
-    except ImportError:
+    except (ImportError, RuntimeError):  # as mpi4py raises without an MPI library
         raise LouvainUmError(f"{what}; install it with {install_hint(extras)}") from None
 
 

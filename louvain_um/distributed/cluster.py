@@ -16,7 +16,7 @@ from louvain_um.errors import (
     OptionError,
     WorkerLostError,
     among,
-    install_hint,
+    needed,
     warn,
 )
 from louvain_um.events import Observer, ignore
@@ -235,16 +235,9 @@ def patience() -> float:
 
 def require(module: str, library: str, extra: str) -> None:
     """Raise an error that says how to install a library that is missing."""
-    import importlib
-
     if library == "mpi4py" and "PMI_RANK" in os.environ:
         refuse_little_shared_memory()
-    try:
-        importlib.import_module(module)
-    except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library
-        raise LouvainUmError(
-            f"this needs {library}; install it with {install_hint(extra)}"
-        ) from error
+    needed(module, f"this needs {library}", extra)
 
 
 def refuse_little_shared_memory() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from louvain_um.core.atomic_files import check_output
@@ -16,7 +14,7 @@ from louvain_um.errors import (
     LouvainUmError,
     OptionError,
     among,
-    install_hint,
+    needed,
     require_packages,
 )
 
@@ -227,12 +225,6 @@ def first_line_of(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-def require(module: str, file: str) -> ModuleType:
+def require(module: str, file: str) -> Any:
     """Import a library of the `formats` extra; the error says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        library = module.partition(".")[0]
-        raise GraphFormatError(
-            f"this format needs {library}; install it with {install_hint('formats')}", file
-        ) from None
+    return needed(module, f"{file}: this format needs {module.partition('.')[0]}", "formats")

@@ -224,7 +224,7 @@ def _column(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
     """Write the header as JSON, the events as Parquet and the maps as `.npz`, in a folder."""
-    pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
+    pa, parquet = require("pyarrow", f"{path}"), require("pyarrow.parquet", f"{path}")
     check_target(path, force=force)
     with replacing_folder(path, force=force) as part:
         (part / HEADER).write_text(_header(session), encoding="utf-8")
@@ -235,7 +235,7 @@ def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
 
 def _load_folder(path: Path) -> Arrays:
     """Read a folder that `_save_folder` wrote, as the arrays of the one file."""
-    pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
+    pa, parquet = require("pyarrow", f"{path}"), require("pyarrow.parquet", f"{path}")
     from louvain_um.formats.arrow import check_unpacked
 
     arrays: Arrays = {"header": np.frombuffer((path / HEADER).read_bytes(), np.uint8)}

@@ -142,7 +142,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _of_parquet(folder: Path) -> sqlite3.Connection:
     """Return a database in memory with the tables of a folder of Parquet files."""
-    pa, parquet = require("pyarrow", str(folder)), require("pyarrow.parquet", str(folder))
+    pa, parquet = require("pyarrow", f"{folder}"), require("pyarrow.parquet", f"{folder}")
     from louvain_um.formats.arrow import check_unpacked
 
     base = sqlite3.connect(":memory:")

@@ -198,7 +198,7 @@ def read_rows(path: Path) -> list[Row]:
             if any(isinstance(value, list | dict) for row in rows for value in row.values()):
                 raise ValueError("a value of several")
             return rows
-        pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
+        pa, parquet = require("pyarrow", f"{path}"), require("pyarrow.parquet", f"{path}")
         try:
             with path.open("rb") as file:
                 about = parquet.ParquetFile(file).metadata

@@ -147,7 +147,7 @@ def _read_npz(path: str | Path) -> Labels:
 
 
 def _read_parquet(path: str | Path) -> Labels:
-    pa, parquet = require("pyarrow", str(path)), require("pyarrow.parquet", str(path))
+    pa, parquet = require("pyarrow", f"{path}"), require("pyarrow.parquet", f"{path}")
     from louvain_um.formats.arrow import check_unpacked
 
     try:
