@@ -306,7 +306,7 @@ def results_tables(rows: Sequence[dict[str, Any]]) -> Iterator[Any]:
     """Yield tables of seconds by policy and oversubscription, as wide as the terminal."""
     # Behind modelled ones are their ranges.
     from louvain_um.placement.hardware import seconds
-    from louvain_um.profiling.sweep.replay_tables import format_rates
+    from louvain_um.profiling.sweep.results import format_rates
 
     def shown(row: dict[str, Any] | None) -> str:
         if row is None or not row["feasible"]:

@@ -155,7 +155,7 @@ def draw_flows(ax: Any, stays: Stays, times: list[str], columns: int = 10) -> No
     ax.set_xlim(-0.3, len(samples) - 0.7)
     ax.set_ylim(0, top * (1 + GAP * (NAMED + 1)))
     ax.set_xticks(range(len(samples)), [times[batch] for batch in samples.tolist()])
-    _plain(ax, "vertices in communities of two and more")
+    plain(ax, "vertices in communities of two and more")
 
 
 def draw_sizes(ax: Any, stays: Stays, times: list[str]) -> None:
@@ -178,7 +178,7 @@ def draw_sizes(ax: Any, stays: Stays, times: list[str]) -> None:
         )  # fmt: skip
     ax.set_ylim(bottom=0)
     _ticks(ax, times)
-    _plain(ax, "members")
+    plain(ax, "members")
 
 
 def draw_quality(ax: Any, history: pd.DataFrame, times: list[str]) -> None:
@@ -194,7 +194,7 @@ def draw_quality(ax: Any, history: pd.DataFrame, times: list[str]) -> None:
     if len(audits) or 0 < len(renewed) <= 200:
         ax.legend(frameon=False, fontsize=8, labelcolor=GREY, loc="best")
     _ticks(ax, times)
-    _plain(ax, "modularity")
+    plain(ax, "modularity")
 
 
 def draw_leads(ax: Any, history: pd.DataFrame, times: list[str]) -> None:
@@ -207,7 +207,7 @@ def draw_leads(ax: Any, history: pd.DataFrame, times: list[str]) -> None:
     ax.axhline(0, color=GREY, lw=0.8)
     ax.set_xlim(-0.5, len(history) - 0.5)
     _ticks(ax, times)
-    _plain(ax, "lead of a run from nothing, %")
+    plain(ax, "lead of a run from nothing, %")
 
 
 def _colour(place: int) -> str:
@@ -219,10 +219,10 @@ def _ticks(ax: Any, times: list[str]) -> None:
     ax.set_xticks(at, [times[batch] for batch in at.tolist()])
 
 
-def _plain(ax: Any, what: str) -> None:
+def plain(ax: Any, what: str) -> None:
     """Give axes that stand on light and on dark paper."""
     ax.set_ylabel(what, color=GREY, fontsize=9)
-    ax.tick_params(colors=GREY, labelsize=8)
+    ax.tick_params(which="both", colors=GREY, labelsize=8)
     for name, spine in ax.spines.items():
         spine.set_visible(name in ("left", "bottom"))
         spine.set_color(GREY)

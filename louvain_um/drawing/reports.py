@@ -161,9 +161,6 @@ def render(
 
 REPORT: Final = "report.html"
 
-FAINT: Final = "0.55"
-"""Of axes and text: legible on light and on dark paper."""
-
 STORE_COLUMNS: Final = (
     ("insert ms", "insert_ms", 1.0),
     ("delete ms", "delete_ms", 1.0),
@@ -251,8 +248,7 @@ def draw_rates(
             sizes = [r["batch"] or 1 for r in chosen]
             rates = [r[f"{what}_edges_per_second"] for r in chosen]
             ax.plot(sizes, rates, "o-", color=colour(place), label=store, linewidth=1.2)
-    ax.set(xscale="log", yscale="log", xlabel="edges a batch", ylabel="edges per second")
-    finish(ax)
+    finish(ax, "edges a batch", "edges per second")
 
 
 def draw_costs(ax: Any, *, records: Sequence[dict[str, Any]], stores: Sequence[str]) -> None:
@@ -264,19 +260,16 @@ def draw_costs(ax: Any, *, records: Sequence[dict[str, Any]], stores: Sequence[s
                 [r["bytes_per_arc"] for r in chosen], [r["traverse_ms"] for r in chosen], "o",
                 color=colour(place), label=store,
             )  # fmt: skip
-    ax.set(xlabel="bytes per arc", ylabel="reading all arcs, ms", xscale="log", yscale="log")
-    finish(ax)
+    finish(ax, "bytes per arc", "reading all arcs, ms")
 
 
-def finish(ax: Any) -> None:
-    """Give axes a legend and colours that any paper bears."""
+def finish(ax: Any, x: str, y: str) -> None:
+    """Give axes logarithmic scales, titles, a legend, and colours that any paper bears."""
+    ax.set(xscale="log", yscale="log")
+    ax.set_xlabel(x, color=over_time.GREY, fontsize=9)
     ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5),
-              labelcolor=FAINT)  # fmt: skip
-    ax.tick_params(which="both", colors=FAINT)
-    for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_color(FAINT)
-    for spine in ax.spines.values():
-        spine.set_color(FAINT)
+              labelcolor=over_time.GREY)  # fmt: skip
+    over_time.plain(ax, y)
 
 
 EPOCH_FROM: Final = 10**8

@@ -260,13 +260,13 @@ def access_maps(trace: Trace, times: NDArray[np.int64]) -> tuple[PageMap, ...]:
             counted = found.setdefault(number, np.zeros((rows, len(edges) - 1)))
             at_row = np.minimum(pages >> shift - 12, rows - 1)
             counted[:, at // each] += step.repeats * np.bincount(at_row, counts, rows)
-    most = np.iinfo(np.uint32).max
     return tuple(
-        PageMap(
-            array=trace.arrays[number].name,
-            page_bytes=1 << shifts[number],
-            edges=edges,
-            counts=np.minimum(np.rint(counts), most).astype(np.uint32),
-        )
+        page_map(trace.arrays[number].name, shifts[number], edges, counts)
         for number, counts in found.items()
     )
+
+
+def page_map(name: str, shift: int, edges: NDArray[np.int64], counts: NDArray[Any]) -> PageMap:
+    """Return a map with rows of 2**shift bytes; counts that 32 bits cannot hold are cut."""
+    whole = np.minimum(np.rint(counts), np.iinfo(np.uint32).max).astype(np.uint32)
+    return PageMap(array=name, page_bytes=1 << shift, edges=edges, counts=whole)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from louvain_um.placement.hardware import LARGE_PAGE
 from louvain_um.profiling.access.migrations import LEAST_ARRIVALS, came_in_order
-from louvain_um.profiling.access.recordings import BINS, shift_of
+from louvain_um.profiling.access.recordings import BINS, page_map, shift_of
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
 
@@ -150,8 +150,7 @@ def _map(name: str, nbytes: int, edges: NDArray[np.int64], counts: NDArray[np.fl
     shift = shift_of(nbytes)
     bounds = np.minimum(np.arange(0, nbytes + (1 << shift), 1 << shift), nbytes)
     shares = np.diff(bounds) / nbytes
-    rows = np.minimum(np.rint(np.outer(shares[shares > 0], counts)), np.iinfo(np.uint32).max)
-    return PageMap(array=name, page_bytes=1 << shift, edges=edges, counts=rows.astype(np.uint32))
+    return page_map(name, shift, edges, np.outer(shares[shares > 0], counts))
 
 
 def _phases(kernels: Sequence[str], edges: NDArray[np.int64]) -> tuple[PhaseSpan, ...]:

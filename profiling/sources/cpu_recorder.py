@@ -15,7 +15,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.placement.program import Program
 from louvain_um.profiling.access.recorded_plans import trace_of
 from louvain_um.profiling.access.recorder import Recorder
-from louvain_um.profiling.access.recordings import BINS, access_maps, by_page, shift_of
+from louvain_um.profiling.access.recordings import BINS, access_maps, by_page, page_map, shift_of
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
@@ -175,15 +175,8 @@ class RecorderSource(EventSource):
         }
         for count in list(self.counts):
             found[count.array][: len(count.rows), count.bin // each] += count.rows
-        most = np.iinfo(np.uint32).max
         return tuple(
-            PageMap(
-                array=name,
-                page_bytes=1 << self.shifts[name],
-                edges=edges,
-                counts=np.minimum(counts, most).astype(np.uint32),
-            )
-            for name, counts in found.items()
+            page_map(name, self.shifts[name], edges, counts) for name, counts in found.items()
         )
 
     def about(self) -> dict[str, Any]:

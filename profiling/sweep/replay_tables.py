@@ -19,6 +19,7 @@ from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.result import CONFORMANCE
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
+from louvain_um.profiling.sweep.results import format_rates
 from louvain_um.results.display import count
 
 if TYPE_CHECKING:
@@ -27,18 +28,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Row = Mapping[str, Any]
-
-
-def format_rates(rates: Sequence[float]) -> str:
-    """Return neighbouring oversubscriptions as text."""
-    first, last = _figure(rates[0]), _figure(rates[-1])
-    return f"{first} %" if len(rates) == 1 else f"{first} to {last} %"
-
-
-def _figure(rate: float) -> str:
-    """Return an oversubscription to two decimals: one of a budget in bytes has many."""
-    rounded = round(rate, 2)
-    return f"{rounded:g}" if 0 < rounded < 100 else f"{rate:.9g}"
 
 
 def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:

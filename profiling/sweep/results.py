@@ -281,13 +281,12 @@ def evidence_of(rows: Iterable[Row]) -> str:
 
 def machines(rows: Iterable[Row]) -> list[tuple[str, str]]:
     """Return evidence and machine of rows, each pair once, measured first."""
-    pairs = {(str(row["evidence"]), str(row.get("gpu") or "")) for row in rows}
-    return sorted(pairs)
+    return sorted(set(map(machine_of, rows)))
 
 
 def runs_on(rows: Iterable[Row], machine: tuple[str, str]) -> list[Row]:
     """Return the rows of one evidence and machine."""
-    return [row for row in rows if (str(row["evidence"]), str(row.get("gpu") or "")) == machine]
+    return [row for row in rows if machine_of(row) == machine]
 
 
 def machine_label(machine: tuple[str, str]) -> str:
@@ -295,6 +294,19 @@ def machine_label(machine: tuple[str, str]) -> str:
     return ", ".join(part for part in machine if part)
 
 
+def format_rates(rates: Sequence[float]) -> str:
+    """Return neighbouring oversubscriptions in percent as text."""
+    # To two decimals: one of a budget in bytes has many.
+    ends = dict.fromkeys((rates[0], rates[-1]))
+    texts = (f"{round(r, 2):g}" if 0 < round(r, 2) < 100 else f"{r:.9g}" for r in ends)
+    return f"{' to '.join(texts)} %"
+
+
 def format_rate(rate: float) -> str:
     """Return an oversubscription in percent as text."""
-    return f"{rate:g} %"
+    return format_rates([rate])
+
+
+def machine_of(row: Row) -> tuple[str, str]:
+    """Return evidence and machine of a row."""
+    return str(row["evidence"]), str(row.get("gpu") or "")

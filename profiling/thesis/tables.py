@@ -16,6 +16,7 @@ from louvain_um.profiling.sweep.results import (
     format_rate,
     gains,
     machine_label,
+    machine_of,
     machines,
     runs_on,
 )
@@ -157,7 +158,7 @@ def in_core(sweep: Sweep) -> Table:
         if whole and known in published.IN_CORE_SECONDS and row.get("seconds"):
             theirs = published.IN_CORE_SECONDS[known]
             ours = row["seconds"] / (row.get("scale") or 1.0)
-            label = machine_label((str(row["evidence"]), str(row.get("gpu") or "")))
+            label = machine_label(machine_of(row))
             rows.append({"graph": row["graph"], "from": label, "seconds": ours,
                          "published": theirs, "ratio": ours / theirs})  # fmt: skip
     return Table(

@@ -140,10 +140,10 @@ def simulate(
     from louvain_um.profiling.sweep.replay import Point, replay
     from louvain_um.profiling.sweep.replay_tables import (
         fastest,
-        format_rates,
         remarks,
         unknown_arrays,
     )
+    from louvain_um.profiling.sweep.results import format_rates
 
     profile = load_machine(machine)
     profile = replace(profile, coherent=profile.coherent or coherent)

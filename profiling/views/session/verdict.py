@@ -85,12 +85,8 @@ def verdict(analysis: SessionAnalysis) -> Verdict:
             grounds="no phase, event or map in the session",
         )
     if not session.metadata.get("complete", True):
-        conclusion = _of_whole(analysis)
-        return Verdict(
-            finding=f"The run was interrupted; until then: {conclusion.finding}",
-            remedy=conclusion.remedy,
-            grounds=conclusion.grounds,
-        )
+        found = _of_whole(analysis)
+        return replace(found, finding=f"The run was interrupted; until then: {found.finding}")
     return _of_whole(analysis)
 
 
@@ -129,19 +125,13 @@ def _of_process(analysis: SessionAnalysis) -> Verdict:
     conclusion = _by_time(analysis)
     moved = traffic.bytes_in + traffic.bytes_out
     if not moved and "bytes_to_device" in analysis.not_recorded:
-        return Verdict(
-            finding=f"Whether pages moved was not recorded. {conclusion.finding}",
-            remedy=conclusion.remedy,
-            grounds=conclusion.grounds,
-        )
+        finding = f"Whether pages moved was not recorded. {conclusion.finding}"
+        return replace(conclusion, finding=finding)
     still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
     if moving.share > AVOIDABLE:
         still += f"; faults and moving took {moving.part}"
-    return Verdict(
-        finding=f"Memory did not hold the run back ({still}): {_lower(conclusion.finding)}",
-        remedy=conclusion.remedy,
-        grounds=conclusion.grounds,
-    )
+    first, rest = conclusion.finding[:1].lower(), conclusion.finding[1:]
+    return replace(conclusion, finding=f"Memory did not hold the run back ({still}): {first}{rest}")
 
 
 class _Whole(NamedTuple):
@@ -519,7 +509,3 @@ def _list(groups: frozenset[str]) -> str:
     names = [name for name in (*GROUPS, *sorted(groups)) if name in groups]
     names = list(dict.fromkeys(names)) or ["everything"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

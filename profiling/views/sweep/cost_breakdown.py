@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from louvain_um.profiling.sweep.replay_tables import format_rate_ranges, format_rates
+from louvain_um.profiling.sweep.replay_tables import format_rate_ranges
 from louvain_um.profiling.sweep.results import (
     Row,
     Sweep,
     base_coverage,
     evidence_of,
+    format_rates,
     gains,
     machine_label,
     machines,

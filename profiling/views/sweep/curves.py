@@ -34,7 +34,7 @@ def time_lines(sweep: Sweep, graph: str) -> dict[str, Lines]:
     rows = [r for r in sweep.results if r["graph"] == graph and r["feasible"] and r["seconds"]]
     found: dict[str, Lines] = {}
     for row in sorted(rows, key=lambda row: row["oversubscription"]):
-        machine = results.machine_label((str(row["evidence"]), str(row.get("gpu") or "")))
+        machine = results.machine_label(results.machine_of(row))
         lines = found.setdefault(machine, {})
         lines.setdefault(row["policy"], {})[row["oversubscription"]] = row["seconds"]
     return dict(sorted(found.items()))
