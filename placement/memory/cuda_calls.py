@@ -219,11 +219,14 @@ def free_memory() -> tuple[int, int]:
     return int(free), int(total)
 
 
-def reclaimed_memory() -> tuple[int, int]:
-    """Give what CuPy caches back to the driver; return what is then free, and total bytes."""
-    if (cupy := sys.modules.get("cupy")) is not None:
+def reclaimed_memory(enough: int | None = None) -> tuple[int, int]:
+    """Return free and total bytes; what CuPy caches is freed first, unless enough is free."""
+    # Freeing it takes milliseconds, and allocating it again does, too.
+    free, total = free_memory()
+    if (enough is None or free < enough) and (cupy := sys.modules.get("cupy")) is not None:
         cupy.get_default_memory_pool().free_all_blocks()
-    return free_memory()
+        free, total = free_memory()
+    return free, total
 
 
 def attribute(number: int, device: int) -> int:

@@ -86,7 +86,8 @@ def _of_columns(
     """Return the graph of columns; out of memory raises."""
     if len({column.device.id for column in columns}) > 1:
         return None
-    free = int(SHARE * cuda_calls.reclaimed_memory()[0])
+    enough = 4 * NUMBERING * len(columns[0])  # sorting included
+    free = int(SHARE * cuda_calls.reclaimed_memory(enough)[0])
     room = free if limit is None else min(free, limit)
     return graph_of_columns(device, copies, columns, room, numbered=numbered)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -99,9 +100,6 @@ def plan_shape(
     graph: Any, options: Options, machine: Machine, shape: Shape, degrees: DegreeStats, skew: float
 ) -> Plan:
     """Return the plan of a run on a graph of this shape."""
-    free, total = cuda_calls.reclaimed_memory()
-    if options.allow_driver_eviction:
-        free = total  # what the driver evicts need not have been free
     on_device = isinstance(graph, DeviceGraph)
     facts = Facts(
         skew=skew,
@@ -110,11 +108,23 @@ def plan_shape(
         structure=degrees.structure,
         source="device" if on_device else "host",
     )
-    return make_plan(
-        declared_for(shape, options.memory), options.memory, machine, options.budget, facts,
-        free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
-        managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
-    )  # fmt: skip
+    held = graph.nbytes if on_device else 0
+
+    def planned(free: int) -> Plan:
+        return make_plan(
+            declared_for(shape, options.memory), options.memory, machine, options.budget, facts,
+            free=free + held - MARGIN,
+            managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
+        )  # fmt: skip
+
+    free, total = cuda_calls.free_memory()
+    if options.allow_driver_eviction:
+        return planned(total)  # what the driver evicts need not have been free
+    with suppress(MemoryBudgetError):
+        plan = planned(free)
+        if sum(array.nbytes for array in plan.arrays) <= free:
+            return plan
+    return planned(cuda_calls.reclaimed_memory()[0])
 
 
 def declared_for(shape: Shape, policy: str | Policy) -> DeclaredRun:

@@ -93,10 +93,12 @@ def test_what_cupy_caches_is_room_for_building_a_graph(crowded, monkeypatch):
     assert found == int(SHARE * 8 * GIB)
 
 
-def test_what_cupy_caches_is_room_for_a_plan(crowded):
-    shape = Shape(vertices=10**6, arcs=10**8)
+@pytest.mark.parametrize(("arcs", "left"), [(10**6, 100 << 20), (10**8, 8 * GIB)])
+def test_what_cupy_caches_is_room_for_a_plan_that_needs_it(crowded, arcs, left):
+    shape = Shape(vertices=10**4, arcs=arcs)
     plan = plan_shape(None, Options(), H200, shape, DegreeStats(100, 10**10), 1.0)
     assert {placement.kind for placement in plan.placements.values()} == {"device"}
+    assert crowded.free_bytes == left
 
 
 def test_nothing_else_allocates_managed_memory():
