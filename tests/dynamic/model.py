@@ -40,39 +40,36 @@ class Model:
 
     def apply(self, insert, delete, decrease, duplicates):
         """Apply a batch; return each changed edge's weights before and after, and the missing."""
-        before, missing = dict(self.edges), set()
         gone = {self.edge(*e) for e in delete}
-        missing |= gone - self.edges.keys()
+        less, more = ([(self.edge(u, v), w) for u, v, w in each] for each in (decrease, insert))
+        named = [*gone, *(edge for edge, _ in less), *(edge for edge, _ in more)]
+        before = {edge: self.edges.get(edge, 0) for edge in named}
+        missing = {edge for edge in named[: len(gone) + len(less)] if not before[edge]}
         for edge in gone:
             self.edges.pop(edge, None)
-        for u, v, w in decrease:
-            edge = self.edge(u, v)
-            if edge not in before:
-                missing.add(edge)
-            elif edge not in gone:
+        for edge, w in less:
+            if edge in self.edges:
                 self.edges[edge] -= w
                 assert self.edges[edge] >= 0
         summing = self.weighted if duplicates is None else duplicates == "sum"
-        for u, v, w in insert:
-            edge = self.edge(u, v)
+        for edge, w in more:
             old = self.edges.get(edge, 0)
             self.edges[edge] = old + w if summing else max(old, w)
-        self.edges = {edge: w for edge, w in self.edges.items() if w}
-        self.forget()
-        changed = {
-            edge: (before.get(edge, 0), self.edges.get(edge, 0))
-            for edge in before.keys() | self.edges.keys()
-            if before.get(edge, 0) != self.edges.get(edge, 0)
-        }
+        for edge in before:
+            if not self.edges.get(edge):
+                self.edges.pop(edge, None)
+                self.attributes.pop(edge, None)
+        after = {edge: self.edges.get(edge, 0) for edge in before}
+        changed = {e: (w, after[e]) for e, w in before.items() if w != after[e]}
         return changed, len(missing)
 
     def remove(self, ids):
         """Remove vertices and their edges."""
         gone = set(ids) - self.dead
-        self.edges = {e: w for e, w in self.edges.items() if not set(e) & gone}
+        self.edges = {e: w for e, w in self.edges.items() if gone.isdisjoint(e)}
         self.removed += sorted(gone)
         self.dead |= gone
-        self.forget()
+        self.attributes = {e: a for e, a in self.attributes.items() if e in self.edges}
 
     def reused(self, count):
         """Make vertices of removed ones again; return their ids."""
@@ -81,10 +78,6 @@ class Model:
         self.removed = [v for v in self.removed if v not in again]
         self.dead -= set(again)
         return again
-
-    def forget(self):
-        """Drop the attributes of edges that are gone."""
-        self.attributes = {e: a for e, a in self.attributes.items() if e in self.edges}
 
     def graph(self):
         u, v = (np.array([e[k] for e in self.edges], np.int64) for k in (0, 1))
@@ -118,10 +111,9 @@ def same_contents(g, model):
         held, rows = g._store, np.arange(g.n_vertices, dtype=np.uint32)
         keys, places = held.placed(held.xp.asarray(rows))
         values = np.stack([held.xp.asarray(a)[places] for a in g.attributes.edges().values()])
-        given = {tuple(divmod(int(key), 1 << 32)): k for k, key in enumerate(keys)}
-        for edge, k in given.items():
-            expected = model.attributes.get(model.edge(*edge), [0, 0, 0])
-            assert values[:, k].tolist() == expected
+        arcs = zip((keys >> 32).tolist(), (keys & 0xFFFFFFFF).tolist(), strict=True)
+        expected = [model.attributes.get(model.edge(*arc), [0, 0, 0]) for arc in arcs]
+        assert values.T.tolist() == expected
 
 
 WEIGHTS = st.one_of(st.integers(0, 9), st.integers(2**31, 2**33))
