@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items):
 
     Both simulate, and a process that begins with either compiles the simulator for the other.
     """
-    items.sort(key=lambda item: item.path.is_relative_to(ROOT / "tests/cli"))
+    items.sort(key=lambda item: item.nodeid.startswith("tests/cli/"))
 
 
 def pytest_make_parametrize_id(val, argname):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import louvain_um as lu
+from louvain_um.drawing import layout
 from louvain_um.drawing.layout import draw_communities, draw_vertices
 from louvain_um.drawing.over_time import Stays
 from louvain_um.drawing.plots import KINDS, OTHERS, colour, figure, named, small_picture
@@ -242,14 +243,16 @@ def test_sizes_are_drawn_on_axes_that_have_ticks_or_scales_of_their_own(prepare)
         assert all(tick == round(tick) for tick in ticks)
 
 
-def test_lines_are_as_wide_as_their_weights_say_and_thinner_the_more_there_are():
+def test_lines_are_as_wide_as_their_weights_say_and_thinner_the_more_there_are(monkeypatch):
+    monkeypatch.setattr(layout, "MANY_LINES", 100)
+
     def widths(edges, weights):
         graph = lu.Graph.from_edges(np.arange(edges), np.arange(edges) + 1, weights)
         return draw_vertices(graph, lu.louvain(graph, device="cpu"), 0).widths
 
     assert set(widths(5, None)) == {0.8}
     assert widths(0, None).tolist() == []
-    few, many = widths(5, [1, 2, 3, 4, 5]), widths(1400, np.arange(1400) % 5 + 1)
+    few, many = widths(5, [1, 2, 3, 4, 5]), widths(140, np.arange(140) % 5 + 1)
     assert (np.diff(few) > 0).all()
     assert few.max() == 3 > many.max()
 

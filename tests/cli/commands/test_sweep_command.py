@@ -1,4 +1,5 @@
 import pytest
+from matplotlib.figure import Figure
 
 from tests.cli.conftest import FIELDS
 
@@ -238,7 +239,8 @@ def test_addresses_and_sessions_are_swept_as_they_are(run, two_triangles, tmp_pa
     assert half["seconds"] == alone[1]["seconds"]
 
 
-def test_charts_of_a_study_have_those_of_each_graph(run, source, tmp_path):
+def test_charts_of_a_study_have_those_of_each_graph(run, source, tmp_path, monkeypatch):
+    monkeypatch.setattr(Figure, "savefig", lambda figure, drawing, **how: drawing.write(b"drawn"))
     study, charts = tmp_path / "study", tmp_path / "charts"
     some = ("--machine", "p4000", "--policies", "base", "--oversubscription", "0")
     assert run("sweep", source, *some, "-o", study).code == 0
