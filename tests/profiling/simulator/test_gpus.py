@@ -38,6 +38,8 @@ from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.tables import by_gpu
 from louvain_um.profiling.views.session.verdict import verdict
 
+pytestmark = pytest.mark.deep  # the driver of several GPUs takes half a minute to compile
+
 LINKS = ("none", "pcie", "nvlink")
 CALM = Driver(thrashing=False)
 WRITE = Access.WRITE

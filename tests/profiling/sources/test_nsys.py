@@ -353,6 +353,7 @@ def test_kernels_of_an_export_access_what_they_brought(tmp_path, form):
     assert run(trace, "auto", "h200", 8 * MIB).total("evictions") == 0
 
 
+@pytest.mark.deep
 def test_kernels_of_two_gpus_stay_separate(tmp_path):
     kernel, copy = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"
     # Of two kernels at one time, GPU 3 brings a block from the host, and GPU 5 takes it.
