@@ -122,6 +122,10 @@ class Within:
     most: float = MOST_WHOLE
 
 
+Whole = Annotated[int, Within(0)]
+Finite = Annotated[float, Within(-1e300, 1e300)]
+
+
 def parse(text: str | bytes) -> Any:
     """Return the values of JSON."""
     try:
@@ -165,6 +169,12 @@ def check_fields(instance: Any, where: str) -> None:
         check(getattr(instance, name), f"{where}.{name}")
 
 
+def check_known(values: Mapping[str, Any], hints: Mapping[str, Any], where: str) -> None:
+    """Check those of a table's entries that have a hint; others may be anything."""
+    for name in hints.keys() & values.keys():
+        _check_of(hints[name])(values[name], f"{where}.{name}")
+
+
 @cache
 def _checks(declared: Any) -> dict[str, Check]:
     hints = get_type_hints(declared, include_extras=True)
@@ -192,6 +202,8 @@ def _check_of(hint: Any) -> Check:
         return _either([part for part in parts if part is not NoneType], NoneType in parts)
     if origin is Literal:
         return _choice(parts)
+    if origin is Mapping and parts[1] is not Any:
+        return _table(_check_of(parts[1]))
     if origin is tuple and parts[1:] == (...,):
         return _several(_check_of(parts[0]))
     if origin is tuple:
@@ -252,6 +264,15 @@ def _several(each: Check) -> Check:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where} must be a list, not {shown(value)}")
         return tuple(each(item, f"{where}[{number}]") for number, item in enumerate(value))
+
+    return check
+
+
+def _table(each: Check) -> Check:
+    table = _instance(Mapping)
+
+    def check(value: Any, where: str) -> Any:
+        return {name: each(item, f"{where}.{name}") for name, item in table(value, where).items()}
 
     return check
 

@@ -6,19 +6,16 @@ import dataclasses
 import hashlib
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import Within, build, parse, to_bytes
+from louvain_um.core.plain_data import Finite, Whole, build, parse, to_bytes
 from louvain_um.dynamic.arriving import NAME, REAL_SCALE, ArrivingEdges
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
 from louvain_um.errors import GraphFormatError
-
-Whole = Annotated[int, Within(0)]
-Time = Annotated[float, Within(-1e300, 1e300)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +34,8 @@ class Place:
     seen: Whole
     number: Whole
     inside: Whole
-    origin: Time | None
-    last: Time | None
+    origin: Finite | None
+    last: Finite | None
     first: str
     real: bool | None
     runs: tuple[FollowedRun, ...]

@@ -97,9 +97,6 @@ def _fields(
     graph: Graph | None,
 ) -> dict[str, Any]:
     about: About = build(About, values, "result")
-    for figures in (about.timings, about.memory):
-        if not all(isinstance(figure, int | float) for figure in figures.values()):
-            raise ValueError("timings and memory are not numbers")
     if graph is not None and about.graph not in (None, _fingerprint(graph)):
         raise GraphError(f"{path}: belongs to another graph than the one passed")
     names = arrays.get("names")

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Literal, get_args
+from numbers import Real
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
+from louvain_um.core.plain_data import Whole, Within
 from louvain_um.events import Phase
 from louvain_um.placement.hardware import BLOCK
 
@@ -199,10 +201,10 @@ class Lifetime:
 
     name: str
     group: str
-    address: int
-    nbytes: int
-    start_ns: int
-    end_ns: int
+    address: Whole
+    nbytes: Whole
+    start_ns: Whole
+    end_ns: Whole
     level: int = -1
 
 
@@ -214,14 +216,14 @@ class PhaseSpan:
     """
 
     phase: str
-    level: int
+    level: Annotated[int, Within(-1, MOST_LEVELS - 1)]
     iteration: int
     start_ns: int
     end_ns: int
     vertices: int = 0
     arcs: int = 0
     moved: int = 0
-    modularity: float = float("nan")
+    modularity: Annotated[float, Real] = float("nan")
 
     @property
     def seconds(self) -> float:
@@ -247,7 +249,7 @@ class PageMap:
     """
 
     array: str
-    page_bytes: int
+    page_bytes: Annotated[int, Within(1)]
     edges: NDArray[np.int64]
     counts: NDArray[np.uint32]
     kind: Literal["access", "fault"] = "access"

@@ -6,22 +6,28 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import NoneType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import check_output, replacing_folder
-from louvain_um.core.plain_data import as_json, read_archive, write_archive
+from louvain_um.core.plain_data import (
+    Finite,
+    Within,
+    as_json,
+    check_fields,
+    check_known,
+    read_archive,
+    write_archive,
+)
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import require
 from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import (
     COLUMNS,
-    MOST_LEVELS,
     EventTable,
     Lifetime,
     PageMap,
@@ -32,14 +38,8 @@ NAME = "louvain-um/session"
 HEADER, EVENTS, MAPS = "header.json", "events.parquet", "maps.npz"
 """Files of a session in Parquet."""
 
-MOST = 1 << 63
-"""Upper bound of whole numbers in a session: nanoseconds, bytes and addresses are int64."""
-
 MOST_TOTAL = 1 << 62
 """Upper bound of times, and of the sum of a column: an event's time and duration are added."""
-
-MOST_REAL = 1e300
-"""Largest number that is calculated with."""
 
 MOST_WORD = 200
 """Characters of a group's name."""
@@ -47,23 +47,27 @@ MOST_WORD = 200
 SUMMED = ("bytes", "count", "rows", "duration")
 """Columns of events that views add up."""
 
-MAPPINGS = ("sources", "about_sources", "graph", "timings", "peak_bytes", "terms", "launches",
-            "options")  # fmt: skip
+Table = Mapping[str, Any]
+Numbers = Mapping[str, Finite]
 
-TEXT = (str, NoneType)
-COUNT = (int, NoneType)
-NUMBER = (int, float, NoneType)
-KINDS: dict[str, tuple[type, ...]] = {
-    "device": TEXT, "policy": TEXT, "method": TEXT, "communities": COUNT, "budget_bytes": COUNT,
-    "modularity": NUMBER,
+#: What the parts of a header may be, and the metadata that views calculate with, or cut up.
+HEADER_PARTS = {"metadata": Table, "plan": Table | None, "notes": tuple[str, ...],
+                "energy": Table | None}  # fmt: skip
+METADATA = {
+    "device": str | None, "policy": str | None, "method": str | None, "communities": int | None,
+    "budget_bytes": int | None, "modularity": float | None, "inputs": tuple[str, ...] | None,
+    "graph": Table | None, "options": Table, "sources": Mapping[str, str],
+    "about_sources": Mapping[str, Table], "timings": Numbers, "peak_bytes": Numbers,
+    "terms": Numbers, "launches": Numbers, "seconds": Annotated[float, Within(0, 1e300)],
+    "seconds_range": tuple[Finite, Finite],
 }  # fmt: skip
-"""What the metadata that views calculate with, or cut up, may be."""
-
-SOURCE = (
-    "events", "samples", "launches", "instrumented_places", "dropped", "period_seconds",
-    "overhead_seconds",
-)  # fmt: skip
-"""Numbers that a source may report of itself."""
+GRAPH = {"name": str | None, "vertices": int | None, "edges": int | None, "arcs": int | None}
+SOURCE = dict.fromkeys(
+    ("events", "samples", "launches", "instrumented_places", "dropped", "period_seconds",
+     "overhead_seconds"), float | None,
+) | dict.fromkeys(("recorded", "driver_totals"), Mapping[str, int] | None)  # fmt: skip
+SAMPLES = tuple[Finite, ...] | None
+ENERGY = {"joules": float | None, "times_ns": SAMPLES, "watts": SAMPLES}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -252,74 +256,23 @@ def _load_folder(path: Path) -> Arrays:
 
 def check(session: SessionData) -> None:
     """Raise ValueError where a part of a session is of another kind than documented."""
-    _check_metadata(session.metadata)
-    _need(_each(session.notes, str), "notes")
-    _need(session.plan is None or isinstance(session.plan, Mapping), "plan")
-    _check_energy(session.energy)
+    about, energy = session.metadata, session.energy or {}
+    check_known({name: getattr(session, name) for name in HEADER_PARTS}, HEADER_PARTS, "session")
+    check_known(about, METADATA, "metadata")
+    check_known(about.get("graph") or {}, GRAPH, "graph")
+    for name, source in about.get("about_sources", {}).items():
+        check_known(source, SOURCE, name)
+    check_known(energy, ENERGY, "energy")
+    _need(len(energy.get("times_ns") or []) == len(energy.get("watts") or []), "energy")
+    for part in (*session.lifetimes, *session.phases, *session.maps):
+        check_fields(part, type(part).__name__)
     for life in session.lifetimes:
-        lifetime = (life.address, life.nbytes, life.start_ns, life.end_ns)
-        _need(isinstance(life.name, str) and _is_word(life.group), "lifetimes")
-        _need(_whole(*lifetime, life.level) and min(lifetime) >= 0, "lifetimes")
-        _need(life.address + life.nbytes < MOST, "lifetimes")
-    for span in session.phases:
-        whole = (span.start_ns, span.end_ns, span.vertices, span.arcs, span.moved)
-        _need(isinstance(span.phase, str) and isinstance(span.modularity, int | float), "phases")
-        _need(
-            _whole(*whole, span.iteration, span.level) and -1 <= span.level < MOST_LEVELS, "phases"
-        )
+        _need(0 < len(life.group) <= MOST_WORD and life.group.isprintable(), "lifetimes")
     _check_events(session)
     for page in session.maps:
-        _need(isinstance(page.array, str) and page.kind in ("access", "fault"), "maps")
-        _need(_whole(page.page_bytes) and page.page_bytes > 0, "maps")
         _need(page.counts.dtype.kind in "iu" and page.edges.dtype.kind in "iu", "maps")
         _need(page.edges.ndim == 1 and bool(np.all(np.diff(page.edges) >= 0)), "maps")
         _need(not page.counts.size or int(page.counts.min()) >= 0, "maps")
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MOST_WORD and value.isprintable()
-
-
-def _check_metadata(about: Mapping[str, Any]) -> None:
-    _need(isinstance(about, Mapping), "metadata")
-    for name in MAPPINGS:
-        _need(isinstance(about.get(name, {}), Mapping) or (name == "graph" and not about[name]),
-              name)  # fmt: skip
-    for name, kinds in KINDS.items():
-        _need(isinstance(about.get(name), kinds), name)
-    inputs = about.get("inputs") or []
-    _need(isinstance(inputs, list) and _each(inputs, str), "inputs")
-    graph = about.get("graph") or {}
-    counts = (graph.get(name) for name in ("vertices", "edges", "arcs"))
-    _need(isinstance(graph.get("name"), TEXT) and _each(counts, COUNT), "graph")
-    _need(_each(about.get("sources", {}).values(), str), "sources")
-    for source in about.get("about_sources", {}).values():
-        _check_source(source)
-    for name in ("peak_bytes", "terms", "timings", "launches"):
-        _need(all(map(_real, about.get(name, {}).values())), name)
-    seconds = about.get("seconds", 0.0)
-    _need(_real(seconds) and seconds >= 0, "seconds")
-    ends = about.get("seconds_range", [0.0, 0.0])
-    _need(isinstance(ends, list) and len(ends) == 2 and all(map(_real, ends)), "seconds_range")
-
-
-def _check_source(about: object) -> None:
-    """Check what a source reports of itself."""
-    if not isinstance(about, Mapping):
-        raise ValueError("about_sources")
-    _need(_each((about.get(name) for name in SOURCE), NUMBER), "about_sources")
-    for name in ("recorded", "driver_totals"):
-        counts = about.get(name) or {}
-        _need(isinstance(counts, Mapping) and _each(counts.values(), int), "about_sources")
-
-
-def _check_energy(energy: Mapping[str, Any] | None) -> None:
-    if energy is None:
-        return
-    _need(isinstance(energy, Mapping) and isinstance(energy.get("joules"), NUMBER), "energy")
-    samples = [energy.get(name) or [] for name in ("times_ns", "watts")]
-    _need(all(isinstance(each, list) and all(map(_real, each)) for each in samples), "energy")
-    _need(len(samples[0]) == len(samples[1]), "energy")
 
 
 def _check_events(session: SessionData) -> None:
@@ -335,20 +288,6 @@ def _check_events(session: SessionData) -> None:
     time = events.columns["time"]
     _need(not len(time) or -MOST_TOTAL < int(time.min()) <= int(time.max()) < MOST_TOTAL, "time")
     _need(all(isinstance(name, str) for name in (*events.kernels, *events.phases)), "names")
-
-
-def _whole(*values: object) -> bool:
-    """Return whether all are whole numbers within int64."""
-    return all(isinstance(v, int) and -MOST <= v < MOST for v in values)
-
-
-def _each(values: Iterable[object], kinds: type | tuple[type, ...]) -> bool:
-    return all(isinstance(value, kinds) for value in values)
-
-
-def _real(value: object) -> bool:
-    """Return whether a value is a finite number that a double holds."""
-    return isinstance(value, int | float) and abs(value) <= MOST_REAL
 
 
 def _need(true: bool, what: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from louvain_um.core.atomic_files import (
     open_resolved,
     write_text,
 )
-from louvain_um.core.plain_data import Within, build, read_archive, read_json, write_archive
+from louvain_um.core.plain_data import Whole, build, read_archive, read_json, write_archive
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
 from louvain_um.dynamic.tracking.tracked import TrackedCommunities
@@ -56,9 +56,9 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
 class Lengths:
     """Bytes of each table at a checkpoint."""
 
-    communities: Annotated[int, Within(0)]
-    events: Annotated[int, Within(0)]
-    history: Annotated[int, Within(0)]
+    communities: Whole
+    events: Whole
+    history: Whole
 
 
 class StreamFolder:
