@@ -378,6 +378,12 @@ def install_hint(extras: str) -> str:
     return f"pip install 'louvain-um[{extras}]{url and f' @ {url}'}'"
 
 
+def reason_of(error: OSError) -> str:
+    """Return what the system refused, in one line."""
+    text = error.strerror or str(error) or type(error).__name__
+    return text.splitlines()[0].lower()
+
+
 def needed(module: str, what: str, extras: str) -> Any:
     """Import a library; the error says what needs it, and how to install it."""
     try:

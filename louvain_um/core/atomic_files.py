@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
-from louvain_um.errors import LouvainUmError, check_path, check_switch
+from louvain_um.errors import LouvainUmError, check_path, check_switch, reason_of
 
 NOT_SUPPORTED: Final = (
     errno.EINVAL, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
@@ -254,8 +254,7 @@ def _reason(error: OSError, remedy: str = "choose another folder") -> tuple[str,
     """Return what the system refused, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full", "free some space"
-    text = error.strerror or str(error) or type(error).__name__
-    return text.splitlines()[0].lower(), remedy
+    return reason_of(error), remedy
 
 
 @contextmanager
@@ -395,8 +394,7 @@ class LockedFolder:
         try:
             self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = (error.strerror or "cannot be written").lower()
-            raise LouvainUmError(f"{path}: {reason}; name another folder") from None
+            raise LouvainUmError(f"{path}: {reason_of(error)}; name another folder") from None
         with suppress(OSError):  # Windows opens no folders
             self._descriptor = os.open(self._path, os.O_RDONLY)
             if not lock(self._descriptor):

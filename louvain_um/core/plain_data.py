@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.errors import GraphError, LouvainUmError, reason_of
 
 MOST_MEMBERS: Final = 1 << 20
 """Arrays of one archive."""
@@ -54,8 +54,7 @@ def read_archive(path: str | Path, refusal: str) -> dict[str, NDArray[Any]]:
     except OSError as error:
         if error.errno == errno.EINVAL:  # a damaged archive points to no place
             raise LouvainUmError(refusal) from None
-        reason = (error.strerror or "cannot be read").lower()
-        raise LouvainUmError(f"{path}: {reason}; check the path") from None
+        raise LouvainUmError(f"{path}: {reason_of(error)}; check the path") from None
     except DAMAGED:
         raise LouvainUmError(refusal) from None
 

@@ -12,7 +12,7 @@ from typing import IO, Any, Final, Self
 
 from louvain_um.core.atomic_files import LockedFolder, appending, is_empty, open_resolved
 from louvain_um.core.plain_data import parse
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, reason_of
 
 POINTS: Final = "points.jsonl"
 """Finished points, one a line, in the order in which they were finished."""
@@ -54,8 +54,7 @@ class RunFolder:
                 self.write_line({"setup": self._setup})
         except OSError as error:
             self.close()
-            reason = (error.strerror or "cannot be written").lower()
-            raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
+            raise LouvainUmError(f"{folder}: {reason_of(error)}; name another folder") from None
         except BaseException:
             self.close()
             raise

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.core import interrupts
 from louvain_um.dynamic.timed_edges import MOST_WEIGHT, PARQUET_MAGIC, refuse_graphs, refuse_weights
 from louvain_um.dynamic.windows import NUMBERS, EdgeBlock, Line, TimeFormat, seconds_of
-from louvain_um.errors import READ_AGAIN, GraphFormatError
+from louvain_um.errors import READ_AGAIN, GraphFormatError, reason_of
 from louvain_um.formats.edge_list.first_lines import sample_of
 from louvain_um.formats.edge_list.reader import TimedLines
 from louvain_um.formats.graph_file import GZIP_MAGIC, GraphFile
@@ -68,8 +68,7 @@ class Pipe:
         except queue.Empty:
             return None
         if isinstance(found, OSError):
-            reason = (found.strerror or str(found)).lower()
-            raise GraphFormatError(f"cannot be read: {reason}{READ_AGAIN}", NAME)
+            raise GraphFormatError(f"cannot be read: {reason_of(found)}{READ_AGAIN}", NAME)
         if isinstance(found, Exception):
             raise found
         self._taken += found.count(b"\n")

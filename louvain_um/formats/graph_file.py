@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
+from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError, reason_of
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text parsed at a time: text and results fit the cache."""
@@ -160,9 +160,7 @@ class GraphFile:
                 f"the gzip stream is damaged or ends early ({error}); download or compress it again"
             ) from None
         except OSError as error:
-            raise self.error(
-                f"cannot be read: {(error.strerror or str(error)).lower()}{READ_AGAIN}"
-            ) from None
+            raise self.error(f"cannot be read: {reason_of(error)}{READ_AGAIN}") from None
 
     def peek(self, size: int) -> bytes:
         """Return up to `size` bytes that the next `read` will return again."""
@@ -290,9 +288,7 @@ class GraphFile:
                 count = end - base + after - len(data)
                 more = os.pread(self.stream.fileno(), count, base + len(data))
             except OSError as error:
-                raise self.error(
-                    f"cannot be read: {(error.strerror or str(error)).lower()}{READ_AGAIN}"
-                ) from None
+                raise self.error(f"cannot be read: {reason_of(error)}{READ_AGAIN}") from None
             data = data + more if data else more
             if more and len(data) < end - base:
                 continue  # the system returned fewer bytes than asked for
@@ -392,8 +388,7 @@ def refuse_missing(path: str) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:  # a name that is too long, or a folder that may not be entered
-        reason = (error.strerror or "cannot be read").lower()
-        raise GraphFormatError(f"{reason}; check the path", path) from None
+        raise GraphFormatError(f"{reason_of(error)}; check the path", path) from None
     if where.is_dir():
         raise GraphFormatError(
             "is a folder; name a graph file inside it, as one file is read at a time, or, to "
@@ -428,9 +423,7 @@ def open_graph_file(path: str, *, trusted: bool = False) -> Iterator[GraphFile]:
     try:
         stream = open(path, "rb")  # noqa: SIM115 - closed below; opened here to catch its error
     except OSError as error:
-        raise GraphFormatError(
-            f"cannot be opened: {(error.strerror or str(error)).lower()}{READ_AGAIN}", path
-        ) from None
+        raise GraphFormatError(f"cannot be opened: {reason_of(error)}{READ_AGAIN}", path) from None
     watch = WATCH.get()
     with stream:
         of_size = None if watch is None else partial(watch, os.fstat(stream.fileno()).st_size)

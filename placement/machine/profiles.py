@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from louvain_um.core.atomic_files import read_text
 from louvain_um.core.plain_data import build
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, reason_of
 from louvain_um.placement.machine.machine import Machine
 
 MOST_CHARACTERS = 1 << 20
@@ -101,12 +101,11 @@ def load_machine(name: str | Path) -> Machine:
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
         known = ", ".join(PROFILES)
-        reason = (error.strerror or "cannot be read").lower()
         meant = str(name).lower()
         near = f"did you mean {meant}? Or " if meant in PROFILES else ""
         raise LouvainUmError(
-            f"{str(name)[:MOST_SHOWN]}: {reason}; {near}name a machine profile ({known}) or a file "
-            "that calibrate wrote"
+            f"{str(name)[:MOST_SHOWN]}: {reason_of(error)}; {near}name a machine profile ({known}) "
+            "or a file that calibrate wrote"
         ) from None
     except RecursionError:
         raise LouvainUmError(f"{path}: not a machine profile: nested too deeply") from None

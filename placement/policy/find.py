@@ -43,7 +43,7 @@ from typing import Any
 
 from louvain_um.core.atomic_files import read_text
 from louvain_um.core.ledger import GROUPS
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, reason_of
 from louvain_um.placement.policy.policy import Placement, Policy, known_policies, refuse_taken
 
 MOST_CHARACTERS = 1 << 16
@@ -88,9 +88,8 @@ def read_policy(path: Path) -> Policy:
     try:
         values = tomllib.loads(read_text(path, MOST_CHARACTERS))
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
         raise OptionError(
-            remedy=f"{path}: {reason}; name a memory policy or its .toml file"
+            remedy=f"{path}: {reason_of(error)}; name a memory policy or its .toml file"
         ) from None
     except RecursionError:
         raise OptionError(remedy=f"{path}: is not a policy: nested too deeply") from None

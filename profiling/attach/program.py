@@ -23,7 +23,7 @@ from typing import Final
 
 from louvain_um.core import private_files
 from louvain_um.core.atomic_files import temporary_folder
-from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError, reason_of
 from louvain_um.gpu.runtime.compile_cache import cache_folder
 from louvain_um.placement.hardware import size
 from louvain_um.placement.memory.guard import WARNING
@@ -102,7 +102,7 @@ def run(
                     advice.end()
         except OSError as error:
             raise LouvainUmError(
-                f"{command[0]}: cannot be run ({(error.strerror or str(error)).lower()}); check "
+                f"{command[0]}: cannot be run ({reason_of(error)}); check "
                 "that it is a program for this machine"
             ) from None
         seconds = time.perf_counter() - begun

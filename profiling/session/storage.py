@@ -23,7 +23,7 @@ from louvain_um.core.plain_data import (
     read_archive,
     write_archive,
 )
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, reason_of
 from louvain_um.formats.file_types import require
 from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import (
@@ -145,8 +145,7 @@ def _arrays(path: Path) -> Arrays:
             return _load_folder(path)
         return read_archive(path, _foreign(path))
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise LouvainUmError(f"{path}: {reason}; check the path") from None
+        raise LouvainUmError(f"{path}: {reason_of(error)}; check the path") from None
     except (KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError):
         raise LouvainUmError(_foreign(path)) from None
 

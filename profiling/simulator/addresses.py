@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.numbering import distinct
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, OptionError, reason_of
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.placement.machine.machine import MOST_GPUS
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
@@ -280,8 +280,7 @@ def _read(path: str | Path, required: Sequence[str], known: Sequence[str]) -> pd
     except LouvainUmError:
         raise
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise LouvainUmError(f"{path}: {reason}; check the path") from None
+        raise LouvainUmError(f"{path}: {reason_of(error)}; check the path") from None
     except Exception as error:  # pandas and pyarrow raise several types
         raise LouvainUmError(
             f"{path}: is not a table ({first_line_of(error)}); write CSV or Parquet"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
-from louvain_um.errors import READ_AGAIN, LouvainUmError
+from louvain_um.errors import READ_AGAIN, LouvainUmError, reason_of
 from louvain_um.formats.file_types import require
 from louvain_um.profiling.session import Lifetime, PhaseSpan, SessionData
 from louvain_um.profiling.session.data import with_phases
@@ -107,8 +107,7 @@ def read_export(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session
                         f"{path}: not an SQLite file; run nsys export --type sqlite"
                     )
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise LouvainUmError(f"{path}: {reason}{READ_AGAIN}") from None
+        raise LouvainUmError(f"{path}: {reason_of(error)}{READ_AGAIN}") from None
     try:
         with contextlib.closing((_of_parquet if folder else _connect)(Path(path))) as base:
             session = _Import(base, str(path)).session(tuple(arrays))

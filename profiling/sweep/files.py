@@ -15,7 +15,7 @@ from typing import Any, Final
 from louvain_um.core.atomic_files import replacing, write_csv, write_text
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.run_folder import POINTS, START_AGAIN, RunFolder, check_folder, read_points
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, reason_of
 from louvain_um.formats.file_types import require
 from louvain_um.profiling.sweep.replay_tables import (
     BEST,
@@ -239,8 +239,7 @@ def read_partial(folder: Path) -> Sweep:
             f"{folder / UNFINISHED}: is damaged; repeat the sweep's command"
         ) from None
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise LouvainUmError(f"{folder}: {reason}; check the path") from None
+        raise LouvainUmError(f"{folder}: {reason_of(error)}; check the path") from None
     finished = [known[key] for key in keys if key in known]
     missing = [dict(zip(KEY, key, strict=True)) for key in keys if key not in known]
     if not finished:

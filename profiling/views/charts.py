@@ -12,7 +12,7 @@ import numpy as np
 
 from louvain_um.core.atomic_files import check_output
 from louvain_um.drawing.plots import new_figure, save_figure
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, reason_of
 from louvain_um.placement.program.blocking import BlockingCurve
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import OTHER
@@ -181,8 +181,7 @@ def save(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or "cannot be made").lower()
-        raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
+        raise LouvainUmError(f"{folder}: {reason_of(error)}; name another folder") from None
     files = {folder / f"{name}{suffix}": figure
              for name, figure in drawn.items() for suffix in suffixes}  # fmt: skip
     for path in files:

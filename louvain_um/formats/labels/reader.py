@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import READ_AGAIN, GraphFormatError, check_switch
+from louvain_um.errors import READ_AGAIN, GraphFormatError, check_switch, reason_of
 from louvain_um.formats.file_types import format_of, holds_communities, path_text, require
 from louvain_um.formats.graph_file import content_of, open_graph_file
 from louvain_um.formats.ids import numbers_or_texts
@@ -33,7 +33,7 @@ def read_vertices(path: str | Path) -> list[int | str]:
     try:
         lines = _text(path, "list one vertex per line").splitlines()
     except OSError as error:
-        raise GraphFormatError(f"{error.strerror}; check the path", path) from None
+        raise GraphFormatError(f"{reason_of(error)}; check the path", path) from None
     words = [line.strip() for line in lines if line.strip()]
     numbers = all(word.isascii() and word.isdigit() for word in words)
     return [int(word) for word in words] if numbers else list(words)
@@ -97,8 +97,7 @@ def read_labels(path: str | Path, *, overlapping: bool = False) -> Labels:
     except FileNotFoundError:
         raise GraphFormatError("no such file; check the path", path) from None
     except OSError as error:
-        reason = (error.strerror or str(error)).splitlines()[0]
-        raise GraphFormatError(f"cannot be read: {reason.lower()}{READ_AGAIN}", path) from error
+        raise GraphFormatError(f"cannot be read: {reason_of(error)}{READ_AGAIN}", path) from error
     if len(labels.vertices) != len(labels.communities):
         raise GraphFormatError(
             f"{len(labels.vertices)} vertices, but {len(labels.communities)} communities; "

@@ -18,7 +18,7 @@ from numba import cfunc, njit, types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, reason_of
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.thrashing import MOST_MOVES, MOST_NAPS
 
@@ -120,8 +120,7 @@ def load_functions(given: str) -> str:
     try:
         runpy.run_path(path, run_name=Path(path).stem)
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise OptionError(remedy=f"{path}: {reason}; check the path") from None
+        raise OptionError(remedy=f"{path}: {reason_of(error)}; check the path") from None
     except Exception as error:
         raise OptionError(
             remedy=f"{path}: raises {type(error).__name__}: {error}; run it with Python first"
