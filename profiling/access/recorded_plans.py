@@ -263,35 +263,37 @@ def auto_placements(
     return {array.name: str(placed(array, plan.chosen)) for array in arrays}
 
 
-Counted = tuple[Access, float]
-"""Bytes of streams, accesses of all others."""
-
-
-def declared(trace: Trace) -> tuple[ArraySpec, ...]:
-    """Return a trace's arrays as an engine declares its own: when alive, how often touched."""
+def _counted(trace: Trace) -> Iterator[tuple[Launch, set[int], list[tuple[int, Access, float]]]]:
+    """Yield each launch, the arrays that are there, and bytes streamed, or accesses, of each."""
     alive = set(range(len(trace.arrays))) - begun_later(trace.steps)
-    stages: list[set[Stage]] = [set() for _ in trace.arrays]
-    accesses: list[dict[tuple[Stage, Use], float]] = [{} for _ in trace.arrays]
-    for number in alive:
-        stages[number].add("load")
     for step in trace.steps:
         if isinstance(step, Allocate):
             alive.add(step.array)
         elif isinstance(step, Free):
             alive.discard(step.array)
         elif isinstance(step, Launch):
-            stage = stage_of(step)
-            for number in alive:
-                stages[number].add(stage)
             t = step.touches
             sums = np.zeros((len(trace.arrays), len(Access)))
             np.add.at(sums, (t.array, t.kinds), step.repeats * t.totals)
-            for number, way in zip(*np.nonzero(sums), strict=True):
-                use = USES[Access(way)]
-                count = sums[number, way]
-                count /= trace.arrays[number].itemsize if use == "stream" else 1
-                key = (stage, use)
-                accesses[number][key] = accesses[number].get(key, 0.0) + float(count)
+            touched = np.argwhere(sums).tolist()
+            yield step, alive, [(n, Access(way), float(sums[n, way])) for n, way in touched]
+
+
+def declared(trace: Trace) -> tuple[ArraySpec, ...]:
+    """Return a trace's arrays as an engine declares its own: when alive, how often touched."""
+    later = begun_later(trace.steps)
+    stages: list[set[Stage]] = [
+        set() if number in later else {"load"} for number in range(len(trace.arrays))
+    ]
+    accesses: list[dict[tuple[Stage, Use], float]] = [{} for _ in trace.arrays]
+    for step, alive, touched in _counted(trace):
+        stage = stage_of(step)
+        for number in alive:
+            stages[number].add(stage)
+        for number, way, count in touched:
+            key = (stage, USES[way])
+            count /= trace.arrays[number].itemsize if USES[way] == "stream" else 1
+            accesses[number][key] = accesses[number].get(key, 0.0) + count
     return tuple(
         ArraySpec(
             name=array.name,
@@ -327,35 +329,29 @@ def program_of(trace: Trace) -> Program:
     >>> program.accesses(program.arrays[0], "iterate")
     [(Stream(passes=2.0, share=1.0), False)]
     """
-    alive = set(range(len(trace.arrays))) - begun_later(trace.steps)
     launches = dict[str, float]()
     lives: list[set[str]] = [set() for _ in trace.arrays]
-    uses: list[dict[str, list[Counted]]] = [{} for _ in trace.arrays]
-    for step in trace.steps:
-        if isinstance(step, Allocate):
-            alive.add(step.array)
-        elif isinstance(step, Free):
-            alive.discard(step.array)
-        elif isinstance(step, Launch):
-            phase = step.phase or "run"
-            launches[phase] = launches.get(phase, 0.0) + step.repeats
-            for number in alive:
-                lives[number].add(phase)
-            _count(step, phase, uses)
+    uses: list[dict[tuple[str, Access], float]] = [{} for _ in trace.arrays]
+    for step, alive, touched in _counted(trace):
+        phase = step.phase or "run"
+        launches[phase] = launches.get(phase, 0.0) + step.repeats
+        for number in alive:
+            lives[number].add(phase)
+        for number, way, count in touched:
+            uses[number][phase, way] = uses[number].get((phase, way), 0.0) + count
     names = tuple(launches) or ("run",)
     arrays = []
     for number, array in enumerate(trace.arrays):
         size = max(1, -(-array.nbytes // array.itemsize))
         found: dict[str, dict[str, list[Any]]] = {"reads": {}, "writes": {}}
-        for phase, rows in uses[number].items():
-            for way, amount in rows:
-                made: Any = Gather(amount)
-                if USES[way] == "stream":
-                    made = Stream(amount / (size * array.itemsize))
-                elif USES[way] == "atomic":
-                    made = Atomic(amount)
-                written = way in (Access.WRITE, Access.SCATTER)
-                found["writes" if written else "reads"].setdefault(phase, []).append(made)
+        for (phase, way), amount in uses[number].items():
+            made: Any = Gather(amount)
+            if USES[way] == "stream":
+                made = Stream(amount / (size * array.itemsize))
+            elif USES[way] == "atomic":
+                made = Atomic(amount)
+            written = way in (Access.WRITE, Access.SCATTER)
+            found["writes" if written else "reads"].setdefault(phase, []).append(made)
         arrays.append(
             ProgramArray(
                 name=array.name, shape=size, dtype=np.dtype((np.void, array.itemsize)),
@@ -367,15 +363,3 @@ def program_of(trace: Trace) -> Program:
         )  # fmt: skip
     phases = [Phase(name=name, launches=launches.get(name, 1)) for name in names]
     return Program(name="recording", arrays=arrays, phases=phases)
-
-
-def _count(step: Launch, phase: str, uses: list[dict[str, list[Counted]]]) -> None:
-    """Add a launch's touches to the accesses of each array: bytes streamed, or accesses."""
-    sums = np.zeros((len(uses), len(Access)))
-    t = step.touches
-    np.add.at(sums, (t.array, t.kinds), step.repeats * t.totals)
-    for number, way in zip(*np.nonzero(sums), strict=True):
-        known = dict(uses[number].get(phase, ()))
-        kind = Access(int(way))
-        known[kind] = known.get(kind, 0.0) + float(sums[number, way])
-        uses[number][phase] = list(known.items())

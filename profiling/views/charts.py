@@ -19,13 +19,7 @@ from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.sweep import results
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.thesis import published
-from louvain_um.profiling.views.canvas import (
-    PALETTE,
-    TALL,
-    WIDE,
-    colour,
-    policy_colours,
-)
+from louvain_um.profiling.views.canvas import PALETTE, TALL, WIDE, colour, policy_colours
 from louvain_um.profiling.views.session import over_time, tables
 from louvain_um.profiling.views.session.analysis import (
     GROUP_TITLES,
