@@ -109,7 +109,7 @@ def taken(call):
 def test_a_call_that_needs_thrice_what_there_is_is_refused(title, monkeypatch, tmp_path):
     monkeypatch.setenv("LOUVAIN_UM_THREADS", "1")
     monkeypatch.setattr(headroom, "SMALL", 1 << 20)
-    n = 25_000 if title == "graphs" else 150_000  # objects of networkx take long
+    n = 50_000 if title == "graphs" else 150_000  # objects of networkx take long
     small, large = (Case(each, random(each), tmp_path) for each in (200, n))
     in_group, in_space = {}, {}
     for name, call in CALLS[title].items():
