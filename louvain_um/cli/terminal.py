@@ -183,7 +183,7 @@ def result_line(result: Outcome, compiling: float = 0.0) -> str:
 
 def communities_table(result: Communities, described: Description | None, top: int) -> Table:
     """Return a table of the `top` largest communities: descriptions, or members by degree."""
-    from louvain_um.results.display import TEXTS, count
+    from louvain_um.results.display import TEXTS, count, printable
 
     if described is None:
         table, room = new_table("#", "size", "<members"), max(20, safe_console().width - 20)
@@ -210,7 +210,7 @@ def largest(result: Communities, most: int, top: int) -> list[list[str]]:
     # Where no process held the graph, in the order of vertices.
     import numpy as np
 
-    from louvain_um.results.display import listable
+    from louvain_um.results.display import listable, printable
 
     chosen = np.flatnonzero(result.labels < top)
     labels = result.labels[chosen].astype(np.min_scalar_type(top))  # short ones are sorted sooner
@@ -294,8 +294,3 @@ def print_table(table: Table) -> None:
     least = Measurement.get(console, console.options.update(width=1 << 10), table).minimum
     console.width = max(console.width, least)
     console.print(table)
-
-
-def printable(name: Any) -> str:
-    """Return a name with control characters replaced by question marks."""
-    return "".join(c if c.isprintable() else "?" for c in str(name))

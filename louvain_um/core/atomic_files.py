@@ -45,13 +45,16 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
             raise LouvainUmError(f"{path}: is not a regular file; choose another name")
         if not force:
             raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
-    if not real.parent.is_dir():
-        raise LouvainUmError(f"{path}: there is no folder {real.parent}; create it first")
-    if not os.access(real.parent, os.W_OK | os.X_OK):
-        raise LouvainUmError(
-            f"{path}: the folder {real.parent} cannot be written; choose another one"
-        )
+    check_parent(path, real.parent)
     return real
+
+
+def check_parent(path: str | Path, folder: Path) -> None:
+    """Raise if nothing can be made in the folder of a path."""
+    if not folder.is_dir():
+        raise LouvainUmError(f"{path}: there is no folder {folder}; create it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise LouvainUmError(f"{path}: the folder {folder} cannot be written; choose another one")
 
 
 def resolved(path: str | Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -64,25 +63,30 @@ def page(
         more=max(0, result.n_communities - MOST_ROWS),
         notes=[drawing.left_out for drawing in drawings.values() if drawing.left_out],
         views=list(views),
-        # No HTML parser takes it for the end of a script.
-        data=json.dumps(views, separators=(",", ":")).translate({60: r"\u003c", 38: r"\u0026"}),
+        data=embedded(views),
         css=text_of("page.css"),
         script=text_of("page.js"),
     )
     return page
 
 
-def text_of(name: str) -> str:
-    """Return the text of a file of this package."""
-    return files("louvain_um.drawing").joinpath(name).read_text("utf-8")
+def embedded(data: object) -> str:
+    """Return JSON without characters that an HTML parser could take for markup."""
+    from jinja2.utils import htmlsafe_json_dumps
+
+    return htmlsafe_json_dumps(data, allow_nan=False, separators=(",", ":"))
 
 
-def template_of(name: str) -> Any:
-    """Return a template of this package, which escapes what it is given."""
+def text_of(name: str, package: str = "louvain_um.drawing") -> str:
+    """Return the text of a file of a package."""
+    return files(package).joinpath(name).read_text("utf-8")
+
+
+def template_of(name: str, package: str = "louvain_um.drawing", **how: bool) -> Any:
+    """Return a template of a package, which escapes what it is given."""
     jinja = needed("jinja2", "pages need Jinja", "report")
-    return jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined).from_string(
-        text_of(name)
-    )
+    environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, **how)
+    return environment.from_string(text_of(name, package))
 
 
 def _view(drawing: Drawing) -> dict[str, Any]:

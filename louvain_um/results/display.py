@@ -171,3 +171,8 @@ def html_table(head: tuple[str, ...], rows: Rows) -> str:
 def require_pandas() -> Any:
     """Import pandas; the error says how to install it."""
     return needed("pandas", "a frame needs pandas", "formats")
+
+
+def printable(name: Any) -> str:
+    """Return a name with control characters replaced by question marks."""
+    return "".join(c if c.isprintable() else "?" for c in str(name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import check_output, replacing_folder
+from louvain_um.core.atomic_files import check_output, check_parent, replacing_folder
 from louvain_um.core.plain_data import (
     Finite,
     Within,
@@ -95,12 +94,8 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
         raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
     elif target.exists() and not (target / HEADER).is_file():
         raise LouvainUmError(f"{path}: is not a session and is not replaced; choose another name")
-    elif not target.parent.is_dir():
-        raise LouvainUmError(f"{path}: there is no folder {target.parent}; create it first")
-    elif not os.access(target.parent, os.W_OK | os.X_OK):
-        raise LouvainUmError(
-            f"{path}: the folder {target.parent} cannot be written; choose another one"
-        )
+    else:
+        check_parent(path, target.parent)
 
 
 def load(path: str | Path) -> SessionData:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, data_sources
 from louvain_um.profiling.views.table import ROW_NUMBERS, Column, Table
+from louvain_um.results.display import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,7 +110,7 @@ def constant_columns(table: Table) -> list[tuple[Column, str]]:
     for column in columns[1:]:
         values = {table.text(row, column) for row in table.rows}
         if column.kind == "text" and len(values) == 1 and len(table.rows) > 1:
-            result.append((column, _printable(values.pop())))
+            result.append((column, printable(values.pop())))
     return result
 
 
@@ -136,7 +137,7 @@ def prose(table: Table) -> list[str]:
             if row.get(c.key) is not None
         ]
         result += [
-            f"{', '.join(names)}: {_printable(table.text(row, c))}" for c in long if row.get(c.key)
+            f"{', '.join(names)}: {printable(table.text(row, c))}" for c in long if row.get(c.key)
         ]
     return result
 
@@ -164,13 +165,8 @@ def rich_table(
     for row in table.rows[:MOST]:
         result.add_row(
             *(
-                Text(_printable(table.text(row, c)), style="dim" if table.is_zero(row, c) else "")
+                Text(printable(table.text(row, c)), style="dim" if table.is_zero(row, c) else "")
                 for c in columns
             )
         )
     return result
-
-
-def _printable(text: str) -> str:
-    """Return a text without characters that could steer the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from louvain_um.drawing.reports import embedded, template_of, text_of
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.html.parts import PagePart, heading
 from louvain_um.profiling.views.html.session_parts import ROOM, comparison, session_parts
@@ -21,6 +18,8 @@ from louvain_um.version import __version__
 
 if TYPE_CHECKING:
     from louvain_um.profiling.sweep.results import Sweep
+
+HERE: Final = "louvain_um.profiling.views.html"
 
 
 def render(sessions: Sequence[SessionData], sweep: Sweep | None) -> str:
@@ -53,40 +52,21 @@ def render(sessions: Sequence[SessionData], sweep: Sweep | None) -> str:
             kinds = {str(row["evidence"]) for row in sweep.results}
             badge = kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""
         parts += sweep_parts(sweep)
-    text: str = _template().render(
+    template = template_of("report.html.j2", HERE, trim_blocks=True, lstrip_blocks=True)
+    text: str = template.render(
         title=title,
         subtitle=subtitle,
         badge=badge,
         parts=parts,
         version=__version__,
-        style=Markup(_asset("style.css")),
-        scripts=[Markup(_asset(name)) for name in ("tables.js", "maps.js")],
-        data=Markup(embedded(data)),
+        style=Markup(text_of("style.css", HERE)),
+        scripts=[Markup(text_of(name, HERE)) for name in ("tables.js", "maps.js")],
+        data=embedded(data),
+        options=options,
     )
-    return text
-
-
-def embedded(data: object) -> str:
-    """Return JSON without characters that an HTML parser could take for markup."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
 
 
 def options(text: str) -> Markup:
     """Return a text as HTML with its command-line options as code, which stay on one line."""
     return Markup(re.sub(r"(?<!\S)(--[a-z][a-z-]*)", r"<code>\1</code>", str(escape(text))))
-
-
-def _asset(name: str) -> str:
-    return files("louvain_um.profiling.views.html").joinpath(name).read_text("utf-8")
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["options"] = options
-    return environment.from_string(_asset("report.html.j2"))

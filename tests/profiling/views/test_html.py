@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
+from louvain_um.drawing.reports import embedded
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.html import render, session_parts, write
-from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.parts import heading
 from louvain_um.profiling.views.html.session_parts import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
