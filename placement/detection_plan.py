@@ -515,11 +515,8 @@ class Plan:
             "placements": {group: str(self.placements[group]) for group in GROUPS},
             "reasons": {
                 group: {
-                    "phi": reason.phi,
-                    "tau": reason.tau,
-                    "sigma": reason.sigma,
-                    "net": reason.net,
-                    "sentence": reason.sentence,
+                    name: getattr(reason, name)
+                    for name in ("phi", "tau", "sigma", "net", "sentence")
                 }
                 for group, reason in self.reasons.items()
             },

@@ -51,18 +51,6 @@ class ResolutionPoint:
         """The partition of the highest value."""
         return max(self.lines, key=lambda line: line.value(self.resolution))
 
-    def as_plain(self) -> dict[str, Any]:
-        """Return the point as plain data, for `from_plain`."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, found: Mapping[str, Any]) -> ResolutionPoint:
-        """Return the point that `as_plain` made plain data."""
-        point: ResolutionPoint = build(cls, found, "point")
-        if not point.lines:
-            raise ValueError("a point has no partitions")
-        return point
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
@@ -311,12 +299,14 @@ class ProfileStore(RunFolder):
         super().__init__(folder, self._keep, setup=setup, force=force)
 
     def _keep(self, found: Any) -> None:
-        point = ResolutionPoint.from_plain(found)
+        point: ResolutionPoint = build(ResolutionPoint, found, "point")
+        if not point.lines:
+            raise ValueError("a point has no partitions")
         self.points[point.resolution] = point
 
     def add(self, point: ResolutionPoint) -> None:
         """Keep a finished point."""
-        self.write_line(point.as_plain())
+        self.write_line(asdict(point))
 
     def write(self, profile: ResolutionProfile) -> None:
         """Write plateaus and points as tables, and both as JSON."""

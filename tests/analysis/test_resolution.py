@@ -2,6 +2,7 @@ import itertools
 import json
 import math
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import louvain_um as lu
 from louvain_um.analysis.profile import ProfileStore, ValueLine, envelope, summary
 from louvain_um.analysis.resolution import PRECISION, ResolutionPoint
 from louvain_um.cli import app
+from louvain_um.core.plain_data import build
 from tests import oracle
 from tests.graphs import graphs
 from tests.paths import ROOT
@@ -192,7 +194,7 @@ def test_points_survive_as_plain_data():
                                     seed=4, start=(0.1, 4))),
         stability=0.25,
     )  # fmt: skip
-    assert ResolutionPoint.from_plain(json.loads(json.dumps(point.as_plain()))) == point
+    assert build(ResolutionPoint, json.loads(json.dumps(asdict(point))), "point") == point
 
 
 def test_an_interrupted_search_continues(tmp_path):

@@ -7,6 +7,7 @@ gives the same rows.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import hashlib
 import json
@@ -207,19 +208,9 @@ class StreamFolder:
         self._lock.close()
 
     def _write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        text = _Encoded(self.tables[name])
+        text = codecs.getwriter("utf-8")(self.tables[name], "surrogateescape")
         with appending(self.table(name)):
             csv.writer(text, lineterminator="\n").writerows(rows)
-
-
-class _Encoded:
-    """What `csv` writes to: text, kept as bytes so that lengths are those of the file."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-
-    def write(self, text: str) -> int:
-        return self.file.write(text.encode("utf-8", "surrogateescape"))
 
 
 def fingerprint(stream: EdgeStream) -> str:
