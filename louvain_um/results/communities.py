@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.numbering import community_sizes, members, number_by_size
-from louvain_um.errors import GraphError, LouvainUmError, checks_kinds, shown
+from louvain_um.errors import GraphError, checks_kinds, require_packages, shown
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import induced_graph, subgraph
 from louvain_um.options import ObjectiveName
@@ -535,10 +535,9 @@ class Communities:
         LouvainUmError
             cdlib is not installed.
         """
-        try:
-            from cdlib import NodeClustering
-        except ImportError:
-            raise LouvainUmError("this needs cdlib; install it with pip install cdlib") from None
+        require_packages("this", "cdlib")
+        from cdlib import NodeClustering
+
         return NodeClustering(
             [members.tolist() for members in self.communities()],
             self.require_graph().to_networkx(),

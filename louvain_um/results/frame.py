@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import LouvainUmError, OptionError, among, check_switch
+from louvain_um.errors import OptionError, among, check_switch, require_packages
 from louvain_um.graph.graph import Graph
 from louvain_um.options import is_whole
 from louvain_um.results.display import require_pandas
@@ -52,12 +52,8 @@ def _maker(library: Library) -> Callable[[dict[str, Any]], Any]:
         make: Callable[[dict[str, Any]], Any] = require_pandas().DataFrame
         return make
     package = "polars" if library == "polars" else "pyarrow"
-    try:
-        found = import_module(package)
-    except ImportError:
-        raise LouvainUmError(
-            f"a frame of {library} needs {package}; install it with pip install {package}"
-        ) from None
+    require_packages(f"a frame of {library}", package)
+    found = import_module(package)
     make = found.DataFrame if library == "polars" else found.table
     # Both take text as lists: NumPy's objects can be anything.
     return lambda columns: make(

@@ -36,7 +36,7 @@ from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE, version_dig
 from louvain_um.distributed.files.reading import PartitionedGraph, blocks_to_read
 from louvain_um.distributed.files.writing import PartitionedLabels
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError, install_hint
+from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError, needed
 from louvain_um.events import Event, Observer
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.graph.graph import Graph
@@ -358,13 +358,9 @@ class Identity(Security):
 
 def run_identity() -> Security:
     """Return a new certificate and its key, which every end of a connection must have."""
-    try:
-        return Identity.temporary()
-    except ImportError:
-        raise LouvainUmError(
-            "cluster='local:N' needs cryptography, so that nobody else can connect; install it "
-            f"with {install_hint('cluster')}"
-        ) from None
+    what = "cluster='local:N' needs cryptography, so that nobody else can connect"
+    needed("cryptography", what, "cluster")
+    return Identity.temporary()
 
 
 def tls_options(security: Security) -> dict[str, Any]:
