@@ -202,7 +202,23 @@ class Detecting(Searching):
     threads: Threads = None
 
 
-DEFAULT_SEARCHING, DEFAULT_DETECTING = Searching(), Detecting()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printing:
+    """Options of what is printed."""
+
+    json: Json = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """Options of what is printed, and of files written over."""
+
+    json: Json = False
+    force: Force = False
+    quiet: Quiet = False
+    verbose: Verbose = False
 
 
 def with_options(command: Command) -> Command:

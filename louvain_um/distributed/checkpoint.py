@@ -22,6 +22,7 @@ from louvain_um.core.plain_data import DAMAGED, read_json, shown
 from louvain_um.distributed.communicator import Communicator, version_digest
 from louvain_um.distributed.partition import RankGraph
 from louvain_um.errors import LouvainUmError
+from louvain_um.generators.hashing import mix64
 from louvain_um.options import Options
 
 U32 = NDArray[np.uint32]
@@ -41,14 +42,6 @@ DECISIVE: Final = (
 READING: Final = threading.Lock()
 """Held while a file is read, for ranks that are threads: `numpy.load` parses headers as Python. The
 parser of CPython 3.11 counts its depth for all threads together, and may raise SystemError."""
-
-
-@kernel(inline="always")
-def mix64(x):
-    """Return a well-mixed 64-bit image of x (the finaliser of splitmix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 @kernel()

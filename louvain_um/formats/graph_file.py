@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -109,23 +110,16 @@ def watched_by(watch: Watch) -> Iterator[None]:
         WATCH.reset(before)
 
 
+@dataclass(eq=False, repr=False)
 class GraphFile:
     """An open graph file; all its errors name the file."""
 
-    def __init__(
-        self,
-        stream: BinaryIO,
-        name: str,
-        *,
-        trusted: bool = False,
-        watch: Callable[[int], None] | None = None,
-    ) -> None:
-        self.stream = stream
-        self.name = name
-        self.trusted = trusted
-        self.watch = watch
-        self.bytes_read = 0
-        self._peeked = b""
+    stream: BinaryIO
+    name: str
+    trusted: bool = field(default=False, kw_only=True)
+    watch: Callable[[int], None] | None = field(default=None, kw_only=True)
+    bytes_read: int = field(default=0, init=False)
+    _peeked: bytes = field(default=b"", init=False)
 
     def error(self, message: str, line: int | None = None) -> GraphFormatError:
         """Return an error that names this file."""

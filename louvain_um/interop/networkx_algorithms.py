@@ -9,6 +9,7 @@ NumPy and networkx are imported where they are used: `import networkx` loads thi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,26 +19,18 @@ NAME = "louvain_um"
 """Name of the backend."""
 
 
+@dataclass(eq=False, repr=False)
 class ConvertedGraph:
     """A networkx graph as arrays: nodes in their order, edges, and weights by attribute."""
 
-    __networkx_backend__ = NAME
+    nodes: list[Any]
+    source: Any
+    target: Any
+    weights: dict[str, Any]
+    directed: bool = field(kw_only=True)
+    _graphs: dict[str | None, Graph] = field(default_factory=dict, init=False)
 
-    def __init__(
-        self,
-        nodes: list[Any],
-        source: Any,
-        target: Any,
-        weights: dict[str, Any],
-        *,
-        directed: bool = False,
-    ) -> None:
-        self.nodes = nodes
-        self.source = source
-        self.target = target
-        self.weights = weights
-        self.directed = directed
-        self._graphs: dict[str | None, Graph] = {}
+    __networkx_backend__ = NAME
 
     def is_directed(self) -> bool:
         """Return whether edges have directions."""

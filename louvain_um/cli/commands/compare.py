@@ -31,9 +31,7 @@ SECOND = "A second label file, such as the known communities; - for stdin."
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help=FIRST)],
     b: Annotated[str, typer.Argument(metavar="B", help=SECOND)],
-    json: common.Json = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    printing: common.Printing = common.Printing(),
 ) -> None:
     """Compare two partitions of the same vertices: NMI, ARI, AMI, sizes.
 
@@ -46,14 +44,14 @@ def compare(
     refuse_two_inputs(a, b)
     first, second = (read_labels(path, overlapping=True) for path in (a, b))
     agreement = agreement_of(first, second)
-    if json:
+    if printing.json:
         known = {"identical", "vertices", "communities", "unmatched", *agreement.measures}
         measured = {name: value for name, value in asdict(agreement).items() if name in known}
         common.print_json(
             {"schema": 1, "a": a, "b": b, **measured}
             | {"sizes": [sizes(first).tolist(), sizes(second).tolist()]}
         )
-    elif quiet:
+    elif printing.quiet:
         show_measures(agreement)
     else:
         show(agreement, (a, b), (first, second))

@@ -22,10 +22,7 @@ def convert(
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="File to write; its suffix decides the format.")
     ],
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Convert a graph to another format."""
@@ -33,17 +30,17 @@ def convert(
     from louvain_um.core.compiled import announced
 
     graphs.refuse_same(graph, output)
-    graphs.check_output(output, force=force)
-    with progress_reporter(quiet=quiet) as reporter, announced(reporter):
+    graphs.check_output(output, force=writing.force)
+    with progress_reporter(quiet=writing.quiet) as reporter, announced(reporter):
         reporter.step(f"reading {graph}")
         loaded = reading.read(graph)
         reporter.step(f"writing {output}")
-        loss_notes = write_graph(output, loaded, force=force)
-    if not quiet:
+        loss_notes = write_graph(output, loaded, force=writing.force)
+    if not writing.quiet:
         kept = (text for text in loaded.notes if not isinstance(text, Taken))  # with the graph
         print_note(*kept, *loss_notes)
-    if json:
+    if writing.json:
         numbers = terminal.graph_numbers(loaded)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})
-    elif not quiet:
+    elif not writing.quiet:
         echo(terminal.graph_line(loaded, str(output)))

@@ -57,7 +57,7 @@ def detect(
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
-    searching: common.Searching = common.DEFAULT_SEARCHING,
+    searching: common.Searching = common.Searching(),
     objective: common.Objective = "modularity",
     nodes: Annotated[
         Path | None,
@@ -154,10 +154,7 @@ def detect(
             common.CLUSTER,
         ),
     ] = None,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
@@ -165,7 +162,7 @@ def detect(
     from louvain_um.gpu.runtime.device import start_early
 
     # Bad options raise here, before the graph is read.
-    common.refuse_top(top, json=json)
+    common.refuse_top(top, json=writing.json)
     options = Options(
         method=method,
         resolution=resolution,
@@ -189,7 +186,7 @@ def detect(
         checkpoint=checkpoint,
         on_loss=on_loss,
         labels=labels_folder,
-        force=force,
+        force=writing.force,
         exchange=exchange,
     )
     if random_graphs and (options.objective != "modularity" or clustered.cluster is not None):
@@ -213,8 +210,9 @@ def detect(
     for given, name in ((safe_csv, "--safe-csv"), (hierarchy, "--hierarchy")):
         if given and output is None:
             raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
+    how = {"hierarchy": hierarchy, "safe_csv": safe_csv, "force": writing.force}
     if output is not None:
-        check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
+        check_output(output, graph, **how)
     options = with_constraints(options, initial, fixed)
     if clustered.cluster is None:
         reading.suited_to(options.objective).check(graph)
@@ -228,7 +226,7 @@ def detect(
         on_cluster(clustered, parts, options)
         return
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
-    with progress_reporter(quiet=quiet) as reporter:
+    with progress_reporter(quiet=writing.quiet) as reporter:
         from louvain_um.api import rows_made_for, run
         from louvain_um.core.compiled import announced
 
@@ -261,9 +259,7 @@ def detect(
             connected = parallel.aside(connection_notes, result)
             reporter.step(f"writing {output}")
             with timed(seconds, "write", reporter):
-                write_output(
-                    output, result, described, hierarchy=hierarchy, safe_csv=safe_csv, force=force
-                )
+                write_output(output, result, described, **how)
 
     ran_on = result.provenance.get("device")
     notes = (
@@ -272,20 +268,20 @@ def detect(
         *(connection_notes(result) if connected is None else connected.result()),
         *(() if described is None else described.notes),
     )
-    if not quiet:
+    if not writing.quiet:
         print_note(*(text for text in notes if not isinstance(text, Taken)))  # with the graph
         print_note(*common.compiling_notes(reporter.compiled))
-    if json:
+    if writing.json:
         more: dict[str, object] = {}
         if tested is not None:
             more["significance"] = tested.summary()
         if described is not None:
             more["descriptions"] = described.to_frame().reset_index().to_dict("records")
         common.print_json(summary(result, seconds, options.seed, notes) | more)
-    elif not quiet:
-        show(result, graph, output, compiling, described, top=top, verbose=verbose)
+    elif not writing.quiet:
+        show(result, graph, output, compiling, described, top=top, verbose=writing.verbose)
     elif output is None or described is not None:
         show_result(result, compiling, top, described)
-    if tested is not None and not json:
+    if tested is not None and not writing.json:
         echo("")
         echo(str(tested))

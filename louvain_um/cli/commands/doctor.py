@@ -22,12 +22,10 @@ CUDA = ("cupy-cuda12x", "cupy-cuda13x", "cuda-bindings")
 
 
 @with_exit_code
-def doctor(
-    json: common.Json = False, quiet: common.Quiet = False, verbose: common.Verbose = False
-) -> None:
+def doctor(printing: common.Printing = common.Printing()) -> None:
     """Check packages, cores, memory, GPU and compiled kernels."""
     found = inspect_machine()
-    if json:
+    if printing.json:
         common.print_json(found)
     else:
         show(found)  # also with --quiet: this is the result

@@ -60,7 +60,7 @@ def draw(
     ] = None,
     method: Annotated[Method, option("", "Method that detects communities.")] = "louvain",
     resolution: common.Resolution = 1.0,
-    detecting: common.Detecting = common.DEFAULT_DETECTING,
+    detecting: common.Detecting = common.Detecting(),
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,

@@ -36,24 +36,21 @@ def ensemble(
     method: common.MethodToRun = "louvain",
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
-    detecting: common.Detecting = common.DEFAULT_DETECTING,
+    detecting: common.Detecting = common.Detecting(),
     safe_csv: common.SafeCsv = False,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Detect with many seeds; print their agreement and a consensus."""
     from louvain_um.cli.detection import check_output
     from louvain_um.cli.progress import counted_steps
 
-    common.refuse_top(top, json=json)
+    common.refuse_top(top, json=writing.json)
     if output is not None:
-        check_output(output, graph, hierarchy=False, safe_csv=safe_csv, force=force)
+        check_output(output, graph, hierarchy=False, safe_csv=safe_csv, force=writing.force)
     elif safe_csv:
         raise OptionError(remedy="--safe-csv needs a file to write: add -o labels.csv")
-    with counted_steps(quiet=quiet) as steps, warnings.catch_warnings():
+    with counted_steps(quiet=writing.quiet) as steps, warnings.catch_warnings():
         from louvain_um.analysis.ensemble import ensemble as find
 
         # The notes say what the warning does.
@@ -66,14 +63,14 @@ def ensemble(
         )  # fmt: skip
         if output is not None:
             steps(runs, runs, f"writing {output}")
-            write(output, found, force=force, safe_csv=safe_csv)
+            write(output, found, force=writing.force, safe_csv=safe_csv)
     notes = (*loaded.notes, *found.notes)
-    if not quiet:
+    if not writing.quiet:
         print_note(*notes)
-    if json:
+    if writing.json:
         common.print_json(summary(found) | {"notes": [with_flags(note) for note in notes]})
     else:
-        show(found, graph, output, top, quiet=quiet)
+        show(found, graph, output, top, quiet=writing.quiet)
 
 
 def write(output: Path, found: Ensemble, *, force: bool, safe_csv: bool) -> None:

@@ -113,26 +113,23 @@ def write(
     arguments: dict[str, Any],
     output: common.Output,
     planted: Planted = None,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
 ) -> None:
     """Generate a graph and write it."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.formats.labels import write_labels
     from louvain_um.results.comparison import Labels
 
-    graphs.check_output(output, force=force)
+    graphs.check_output(output, force=writing.force)
     if planted is not None:
-        check_table_path(planted, force=force)
+        check_table_path(planted, force=writing.force)
         if os.path.realpath(planted) == os.path.realpath(output):
             raise LouvainUmError(
                 f"{planted}: is also the graph's file; choose another name for one of the two"
             )
     if "dims" in arguments:
         arguments["dims"] = parse_dimensions(arguments["dims"])
-    with progress_reporter(quiet=quiet) as reporter:
+    with progress_reporter(quiet=writing.quiet) as reporter:
         from louvain_um.core.compiled import announced
 
         reporter.step("generating")
@@ -143,16 +140,16 @@ def write(
                     "planted", planted, "omit --planted", problem="this kind plants no communities"
                 )
             reporter.step(f"writing {output}")
-            write_graph(output, generated.graph, force=force)
+            write_graph(output, generated.graph, force=writing.force)
     if planted is not None:
         import numpy as np
 
         # Numbered as in the graph's file: some formats count from 1.
         base = int(format_of(str(output)) in ("matrixmarket", "metis"))
         vertices = np.arange(base, generated.graph.n_vertices + base, dtype=np.int64)
-        write_labels(Labels(vertices, generated.labels), planted, force=force)
+        write_labels(Labels(vertices, generated.labels), planted, force=writing.force)
     graph = generated.graph
-    if json:
+    if writing.json:
         common.print_json(
             {
                 "schema": 1,
@@ -161,7 +158,7 @@ def write(
                 "graph": terminal.graph_numbers(graph),
             }
         )
-    elif not quiet:
+    elif not writing.quiet:
         echo(terminal.graph_line(graph, str(output)))
 
 

@@ -111,15 +111,6 @@ class Placing:
         return {"memory": self.memory, "device_budget": self.device_budget, "machine": machine}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Printing:
-    """Options of what is printed."""
-
-    json: common.Json = False
-    quiet: common.Quiet = False
-    verbose: common.Verbose = False
-
-
 def subcommand(function: common.Command) -> common.Command:
     """Make a function a subcommand of its name."""
     return app.command(cls=Command)(with_exit_code(function))
@@ -161,13 +152,13 @@ def detect(
     arcs: Arcs = None,
     kind: Kind = None,
     method: Annotated[Method, option("", "Method to plan for.")] = "louvain",
-    searching: common.Searching = common.DEFAULT_SEARCHING,
+    searching: common.Searching = common.Searching(),
     peer_memory: common.Peer = None,
     whole: Annotated[
         bool, option("--read", "Read the whole graph, even if its header gives the size.", READING)
     ] = False,
     placing: Placing = Placing(),
-    printing: Printing = Printing(),
+    printing: common.Printing = common.Printing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Plan a run of `louvain-um detect`."""
@@ -245,7 +236,7 @@ def program(
     arcs: Arcs = None,
     peer_memory: common.Peer = None,
     placing: Placing = Placing(),
-    printing: Printing = Printing(),
+    printing: common.Printing = common.Printing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Plan a run of another algorithm: `louvain-um plan program bfs friends.csv`."""
@@ -295,7 +286,7 @@ def store(
         bool, option("--on-cpu", "Plan host memory; always so for stores that do not run on a GPU.")
     ] = False,
     placing: Placing = Placing(),
-    printing: Printing = Printing(),
+    printing: common.Printing = common.Printing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Plan the memory of a graph that changes: `louvain-um plan store pages friends.csv`."""
@@ -349,7 +340,7 @@ def ranks(
     rank_memory: Annotated[
         str | None, option("SIZE", "Memory of a rank, such as 256GiB.  [default: any]")
     ] = None,
-    printing: Printing = Printing(),
+    printing: common.Printing = common.Printing(),
 ) -> None:
     """Plan runs on up to N ranks of a cluster, which compute on CPUs."""
     from louvain_um.cli.plan_tables import print_ranks, ranks_summary
@@ -383,7 +374,7 @@ def devices(
     arcs: Arcs = None,
     weighted: Weighted = False,
     kind: Kind = None,
-    printing: Printing = Printing(),
+    printing: common.Printing = common.Printing(),
 ) -> None:
     """Plan runs on up to N H200 of one host that share a graph."""
     from louvain_um.cli.plan_tables import devices_summary, print_devices

@@ -42,7 +42,7 @@ def profile(
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
-    searching: common.Searching = common.DEFAULT_SEARCHING,
+    searching: common.Searching = common.Searching(),
     seed: common.Seed = 0,
     device: common.Device = "auto",
     memory: Annotated[
@@ -64,10 +64,7 @@ def profile(
         bool,
         option("--light", "Record only totals of migrated bytes; less overhead on page faults."),
     ] = False,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Run an algorithm and record accesses, page faults and migrations by array."""
@@ -79,11 +76,11 @@ def profile(
     # Bad options raise here, before the graph is read.
     graphs.refuse_same(graph, output)
     check(
-        output, device=device, memory=memory, force=force, tracer=tracer, program=program,
+        output, device=device, memory=memory, force=writing.force, tracer=tracer, program=program,
         ballast=ballast, allow_driver_eviction=allow_driver_eviction,
     )  # fmt: skip
     check_source(program or "a detection of communities", start, "start")
-    with progress_reporter(quiet=quiet) as reporter:
+    with progress_reporter(quiet=writing.quiet) as reporter:
         from louvain_um.core.compiled import announced
 
         reporter.step(f"reading {graph}")
@@ -109,20 +106,20 @@ def profile(
             tracer=tracer,
             observer=reporter,
             save_to=output,
-            force=force,
+            force=writing.force,
             name=graphs.name_of(graph),
         )
-    if not quiet:
+    if not writing.quiet:
         ran_on = session.metadata.get("device")
         print_note(*loaded.notes)
         print_note(*common.ignored_memory_options(ran_on, memory, "base", device_budget))
         if light and ran_on == "cpu":
             print_note("ran on the CPU; --light was ignored")
-    if json:
+    if writing.json:
         common.print_json(summary(session, output))
         return
-    show(session, quiet=quiet)
-    if not quiet:
+    show(session, quiet=writing.quiet)
+    if not writing.quiet:
         echo(
             f"\nsession written to {output}; to view it: louvain-um report {output} -o report.html"
         )

@@ -51,22 +51,19 @@ def report(
         Path | None,
         option("FOLDER", "Also write charts as PDF and SVG into this folder; needs matplotlib."),
     ] = None,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
 ) -> None:
     """Show a recorded run: time, memory traffic, bottleneck and what to try."""
     paths = [session, *(others or ())]
-    result = write_report(paths, output=output, trace=trace, charts=charts, force=force)
-    if trace is not None and others and not quiet:
+    result = write_report(paths, output=output, trace=trace, charts=charts, force=writing.force)
+    if trace is not None and others and not writing.quiet:
         print_note(f"{trace} is of the first session, {session}; call again for each other one")
-    if json:
+    if writing.json:
         common.print_json(result.summary())
         return
     if output is None:
         result.show()
-    if not quiet:
+    if not writing.quiet:
         print_note(*(f"wrote {path}" for path in result.written))
 
 

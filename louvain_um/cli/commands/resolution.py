@@ -50,17 +50,14 @@ def resolution(
     ] = False,
     top: Annotated[int, option("N", "Plateaus to print.", min=0)] = common.TOP,
     method: common.MethodToRun = "louvain",
-    detecting: common.Detecting = common.DEFAULT_DETECTING,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    detecting: common.Detecting = common.Detecting(),
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Detect communities at many resolutions; print the plateaus to choose from."""
     from louvain_um.cli.progress import counted_steps
 
-    common.refuse_top(top, json=json)
+    common.refuse_top(top, json=writing.json)
     options = Options(method=method, **asdict(detecting))
     drawn = False
     if output is not None:
@@ -73,23 +70,23 @@ def resolution(
                 f"pass its name without {output.suffix}; it gets tables and profile.svg",
                 problem="the output is a folder",
             )
-        check_folder(output, force=force)
-        drawn = has_packages(PICTURE, "charts", "matplotlib", quiet=quiet)
-    with counted_steps(quiet=quiet) as steps:
+        check_folder(output, force=writing.force)
+        drawn = has_packages(PICTURE, "charts", "matplotlib", quiet=writing.quiet)
+    with counted_steps(quiet=writing.quiet) as steps:
         steps(0, 0, f"reading {graph}")
         loaded = reading.suited_to(options.objective).read(graph)
         asked = {"low": low, "high": high, "points": points, "runs": runs,
                  "warm_starts": warm_starts}  # fmt: skip
-        profile = search(loaded, options, asked, output, steps, force=force)
+        profile = search(loaded, options, asked, output, steps, force=writing.force)
         if output is not None and drawn:
             draw(profile, output / PICTURE)
-    graphs.print_notes({graph: loaded}, quiet=quiet)
-    if json:
+    graphs.print_notes({graph: loaded}, quiet=writing.quiet)
+    if writing.json:
         from louvain_um.analysis.profile import summary
 
         common.print_json(summary(profile) | {"notes": [with_flags(note) for note in loaded.notes]})
     else:
-        show(profile, graph, output, top, quiet=quiet)
+        show(profile, graph, output, top, quiet=writing.quiet)
 
 
 def search(

@@ -126,10 +126,7 @@ def simulate(
             "Also write a session (.npz) for louvain-um report; needs a single run.",
         ),
     ] = None,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Simulate policies on a GPU with limited memory; needs no GPU."""
@@ -153,9 +150,9 @@ def simulate(
     )
     names = parse_policies(policies)
     shares = parse_sizes(rates, device_budget, RATES)
-    check_output_file(output, graph, force=force)
+    check_output_file(output, graph, force=writing.force)
     if session is not None:
-        check_session(session, graph, output, points=len(names) * len(shares), force=force)
+        check_session(session, graph, output, points=len(names) * len(shares), force=writing.force)
     trace = None if program else recording_in(graph)
     if program or trace is not None:
         ignored = {"--method": method != "louvain", "--seed": seed != 0}
@@ -165,17 +162,17 @@ def simulate(
             ignored["reading options"] = reading != DEFAULT_READING
             refuse_given(f"the recording {graph}", ignored)
     if program:
-        trace = declared(graph, program, reading, quiet=quiet)
+        trace = declared(graph, program, reading, quiet=writing.quiet)
     elif trace is None:
         from louvain_um.cli.progress import progress_reporter
         from louvain_um.core.compiled import announced
         from louvain_um.profiling.access.recorder import record
 
-        with progress_reporter(quiet=quiet) as reporter, announced(reporter):
+        with progress_reporter(quiet=writing.quiet) as reporter, announced(reporter):
             reporter.step(f"reading {graph}")
             loaded = reading.read(graph)
             trace = record(loaded, method=method, seed=seed, observer=reporter)
-        graphs.print_notes({graph: loaded}, quiet=quiet)
+        graphs.print_notes({graph: loaded}, quiet=writing.quiet)
     recorded = {array.group for array in trace.arrays}
     absent = [name for name in driver.hold if name not in recorded]
     driver = replace(driver, hold=tuple(name for name in driver.hold if name in recorded))
@@ -190,19 +187,19 @@ def simulate(
             )  # fmt: skip
             row, simulation = replay(trace, point, profile, driver=driver, known=known)
             if session is not None:
-                save_session(session, trace, simulation, profile, driver, row, force=force)
+                save_session(session, trace, simulation, profile, driver, row, force=writing.force)
             rows.append({**row, "gpu": profile.name})
     if output is not None:
-        write_results(output, rows, trace, force=force)
-    if json:
+        write_results(output, rows, trace, force=writing.force)
+    if writing.json:
         common.print_json({"schema": 1, "results": rows})
     refused = [row for row in rows if not row["feasible"]]
-    for row in refused if verbose and not (json or quiet) else ():
+    for row in refused if writing.verbose and not (writing.json or writing.quiet) else ():
         at = format_rates([row["oversubscription"]])
         print_note(f"{row['policy']} at {at}: {row['reason']}")
     if len(refused) == len(rows):
         raise refusal_of(known)
-    if json:
+    if writing.json:
         return
     from louvain_um.profiling.simulator.result import CONFORMANCE
 
@@ -214,8 +211,8 @@ def simulate(
     for table in results_tables(rows):
         terminal.print_table(table)
         echo("")
-    if not quiet:
-        if refused and not verbose:
+    if not writing.quiet:
+        if refused and not writing.verbose:
             print_note(
                 "– marks a policy that cannot run within the memory; --verbose gives the reasons"
             )

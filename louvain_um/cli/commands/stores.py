@@ -66,10 +66,7 @@ def stores(
     device: Annotated[
         str, option("cpu|cuda", "Where the graphs are; the host edits bal and pushes it to a GPU.")
     ] = "cpu",
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Compare stores of changing graphs: rates, bytes per arc, moved bytes, traversal."""
@@ -114,9 +111,9 @@ def stores(
         device=device,
         also=tuple(filter(None, map(str.strip, also.split(",")))),
     )
-    charts = has_packages("rates.svg", "charts", "matplotlib", quiet=quiet)
-    pages = has_packages("report.html", *PAGES, quiet=quiet)
-    with progress_reporter(quiet=quiet) as reporter:
+    charts = has_packages("rates.svg", "charts", "matplotlib", quiet=writing.quiet)
+    pages = has_packages("report.html", *PAGES, quiet=writing.quiet)
+    with progress_reporter(quiet=writing.quiet) as reporter:
         sources: list[tuple[str, Any]] = []
         for source in graph:
             reporter.step(f"reading {source}")
@@ -131,18 +128,20 @@ def stores(
                     weighted=reading.weighted, date_format=date_format,
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
-        with going_on(force=force):
-            records = compare_stores(sources, settings, output, force=force, progress=reporter.step)
+        with going_on(force=writing.force):
+            records = compare_stores(
+                sources, settings, output, force=writing.force, progress=reporter.step
+            )
     drawn = charts and draw(records, output / "rates.svg")
     if pages:
         write_page(records, output)
-    if json:
+    if writing.json:
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return
     for table in tables_of(records):
         print_table(table)
         echo("")
-    if not quiet:
+    if not writing.quiet:
         for name, source in sources if every is None else ():
             if max(settings.batches) > source.n_arcs // 2:
                 edges = source.n_arcs // 2

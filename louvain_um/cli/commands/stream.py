@@ -57,7 +57,7 @@ def stream(
     window: common.Window = None,
     method: Annotated[Method, option("", "Method that renews communities.")] = "leiden",
     resolution: common.Resolution = 1.0,
-    searching: common.Searching = common.DEFAULT_SEARCHING,
+    searching: common.Searching = common.Searching(),
     seed: common.Seed = 0,
     renew: Annotated[
         float,
@@ -101,10 +101,7 @@ def stream(
     sort: Annotated[bool, option("--sort", "Sort edges by time.", COLUMNS)] = False,
     threads: common.Threads = None,
     safe_csv: common.SafeCsv = False,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
 ) -> None:
     """Follow communities through timed edges; write them as they change."""
     from louvain_um.cli.progress import progress_reporter
@@ -134,13 +131,13 @@ def stream(
     columns |= {name: value for name, value in given.items() if value is not None}
     if ids != "auto":
         columns["ids"] = ids
-    pages = has_packages("report.html", *PAGES, quiet=quiet)
-    with progress_reporter(quiet=quiet) as reporter, announced(reporter):
+    pages = has_packages("report.html", *PAGES, quiet=writing.quiet)
+    with progress_reporter(quiet=writing.quiet) as reporter, announced(reporter):
         edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)
         settings = {**edges.settings, "every": every, "window": window, **options}
         if safe_csv:
             settings["safe_csv"] = True
-        folder = StreamFolder(output, settings, edges.names, force=force)
+        folder = StreamFolder(output, settings, edges.names, force=writing.force)
         stopped: KeyboardInterrupt | None = None
         try:
             tracker = folder.resume(threads)
@@ -152,7 +149,7 @@ def stream(
                 tracker = Tracker(edges.graph(threads), threads=threads, **options)
             since = clock.perf_counter()
             try:
-                with going_on(force=force):
+                with going_on(force=writing.force):
                     follow(edges, tracker, folder, reporter)
             except KeyboardInterrupt as signal:
                 # To stop is how to end a stream that has no end; its report is drawn all the same.
@@ -168,7 +165,7 @@ def stream(
 
             write_report(output, edges.title, force=True)
     about = summary(edges, tracker, begun, seconds)
-    if json:
+    if writing.json:
         common.print_json({"schema": 1, "folder": str(output), **about})
     else:
         echo(
@@ -178,7 +175,7 @@ def stream(
             f"{count(about['communities'], 'community', 'communities')}, "
             f"modularity {about['modularity']:.4f}"
         )
-        if not quiet:
+        if not writing.quiet:
             if begun:
                 print_note(f"resumed after batch {begun:,}")
             page = " and report.html" if pages else ""

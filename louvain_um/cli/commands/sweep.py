@@ -108,10 +108,7 @@ def sweep(
     ballast: common.Ballast = None,
     allow_driver_eviction: common.AllowEviction = False,
     seed: common.Seed = 0,
-    json: common.Json = False,
-    force: common.Force = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    writing: common.Writing = common.Writing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Run graphs × policies × oversubscription; write tables and a report."""
@@ -174,13 +171,13 @@ def sweep(
     from louvain_um.profiling.sweep.points import subject_of, subject_of_trace
     from louvain_um.profiling.sweep.run import Progress
 
-    check_sweep_folder(output, force=force)
-    has_packages("report.html", "report", "jinja2", quiet=quiet)
+    check_sweep_folder(output, force=writing.force)
+    has_packages("report.html", "report", "jinja2", quiet=writing.quiet)
     notes: list[str] = []
     read: dict[str, Graph] = {}
     from louvain_um.cli.progress import progress_printer
 
-    with progress_printer(quiet=quiet) as tell:
+    with progress_printer(quiet=writing.quiet) as tell:
         subjects: list[Subject] = []
         if study is not None:
             from louvain_um.profiling.thesis import stand_ins as studies
@@ -212,25 +209,27 @@ def sweep(
                 {"--method": method != "louvain", "--seed": seed != 0,
                  "reading options": reading != DEFAULT_READING},
             )  # fmt: skip
-        with going_on(force=force):
-            swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
+        with going_on(force=writing.force):
+            swept = sweeps.sweep(
+                subjects, settings, output, force=writing.force, tell=tell, notes=notes
+            )
         if study is not None:
             from louvain_um.profiling.thesis.stand_ins import save_sessions
 
-            save_sessions(subjects, settings, output, tell, fresh=force)
-    graphs.print_notes(read, quiet=quiet)
+            save_sessions(subjects, settings, output, tell, fresh=writing.force)
+    graphs.print_notes(read, quiet=writing.quiet)
     rows = [dict(row) for row in swept.results]
-    if json:
+    if writing.json:
         common.print_json({"schema": 1, "folder": str(output), "results": rows})
     if rows and not any(row["feasible"] for row in rows):
         reason = rows[-1]["reason"]
         raise LouvainUmError(f"no run fits, as results.csv in {output} says: {reason}")
-    if json:
+    if writing.json:
         return
     from louvain_um.profiling.sweep.replay_tables import fastest
 
     echo(fastest(rows))
-    if not quiet:
+    if not writing.quiet:
         page = " and report.html" if (output / "report.html").exists() else ""
         print_note(f"tables{page} are in {output}")
         if study is not None:
