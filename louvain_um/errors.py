@@ -7,7 +7,7 @@ import importlib
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import Signature, signature
 from numbers import Number, Real
 from os import PathLike
@@ -21,6 +21,9 @@ MOST_NAMED: Final = 5
 
 MOST_SHOWN: Final = 40
 """Characters of a value that an error shows."""
+
+MOST_QUOTED: Final = 3
+"""Choices that an error quotes; it lists more of them plainly."""
 
 READ_AGAIN: Final = "; check its permissions and its disk, or copy it to another"
 """What to do about a file that the system cannot read."""
@@ -107,6 +110,15 @@ def check_number(option: str, value: object) -> None:
     """Raise an OptionError unless an option is a real number."""
     if not is_number(value):
         raise OptionError(option, value, "must be a number")
+
+
+def check_choice(option: str, value: object, choices: Collection[str]) -> None:
+    """Raise an OptionError unless an option is one of some texts."""
+    if not among(value, *choices):
+        if len(choices) > MOST_QUOTED:
+            raise OptionError(option, value, f"must be one of {', '.join(choices)}")
+        *others, last = map(repr, choices)
+        raise OptionError(option, value, f"must be {', '.join(others)} or {last}")
 
 
 def check_function(option: str, value: object) -> None:

@@ -13,7 +13,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 from numbers import Integral
 from typing import Any, Final, Literal, TypedDict, TypeGuard, get_args
 
-from louvain_um.errors import Function, OptionError, among, check_number, kind_checks
+from louvain_um.errors import Function, OptionError, check_choice, check_number, kind_checks
 
 MAX_THREADS = 4096
 """More would take memory and time only to be started."""
@@ -36,6 +36,8 @@ COUNTS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 """What a letter after a number of things stands for, in lower case."""
 
 Method = Literal["louvain", "leiden"]
+
+METHODS: tuple[Method, ...] = get_args(Method)
 
 Effort = Literal["fast", "default", "best"]
 
@@ -200,8 +202,7 @@ class Options:
     budget: Budget = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not among(self.method, "louvain", "leiden"):
-            raise OptionError("method", self.method, "must be 'louvain' or 'leiden'")
+        check_choice("method", self.method, METHODS)
         self._check_kinds()
         if not (math.isfinite(self.resolution) and self.resolution > 0):
             raise OptionError("resolution", self.resolution, "must be a number above 0")
@@ -209,17 +210,13 @@ class Options:
             raise OptionError("threshold", self.threshold, "must be a number of at least 0")
         if self.max_level is not None and self.max_level < 1:
             raise OptionError("max_level", self.max_level, "must be at least 1")
-        if not among(self.effort, *EFFORTS):
-            raise OptionError("effort", self.effort, "must be 'fast', 'default' or 'best'")
+        check_choice("effort", self.effort, EFFORTS)
         if self.n_iterations is not None and self.n_iterations < 1 and self.n_iterations != -1:
             remedy = "must be at least 1, or -1 for as many as improve the result"
             raise OptionError("n_iterations", self.n_iterations, remedy)
         if not 1 <= self.best_of <= MOST_RUNS:
             raise OptionError("best_of", self.best_of, f"must lie in 1 … {MOST_RUNS}")
-        if not among(self.objective, *OBJECTIVES):
-            listed = ", ".join(f"'{name}'" for name in OBJECTIVES[:-1])
-            remedy = f"must be {listed} or '{OBJECTIVES[-1]}'"
-            raise OptionError("objective", self.objective, remedy)
+        check_choice("objective", self.objective, OBJECTIVES)
         if self.max_size is not None and self.max_size < 1:
             raise OptionError("max_size", self.max_size, "must be at least 1")
         if self.max_size is not None:  # no graph has as many vertices

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from louvain_um.core import hierarchy
-from louvain_um.errors import OptionError, among
+from louvain_um.errors import OptionError
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
@@ -172,8 +172,6 @@ def plan(
         planned = plan_program(graph, machine, memory, budget)
         machine.refuse_peer(planned.placements.values())
         return planned
-    if not among(method, "louvain", "leiden"):
-        raise OptionError("method", method, "must be 'louvain' or 'leiden'")
     options = Options(method=method, effort=effort, n_iterations=n_iterations, best_of=best_of)
     if graph is None:
         shape = shape_of_size(n_vertices, n_arcs, weighted, method)

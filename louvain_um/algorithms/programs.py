@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.errors import GraphError, OptionError, among, shown
+from louvain_um.errors import GraphError, OptionError, check_choice, shown
 from louvain_um.gpu.algorithms.workspace import CONTROL_WORDS
 from louvain_um.gpu.graph import DeviceGraph, there_of
 from louvain_um.graph.graph import Graph
@@ -210,8 +210,7 @@ def iterations_to(tolerance: float, most: int) -> int:
 
 def check_name(name: str) -> None:
     """Refuse an unknown algorithm before a long read."""
-    if not among(name, *BUILDERS):
-        raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
+    check_choice("program", name, BUILDERS)
 
 
 def graph_array(

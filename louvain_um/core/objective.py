@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, number_by_size
 from louvain_um.core.plain_data import plain_array
-from louvain_um.errors import GraphError, OptionError, among
+from louvain_um.errors import GraphError, OptionError, check_choice
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import two_colouring
 from louvain_um.graph.limits import GraphKind
@@ -102,8 +102,7 @@ class Objective:
 def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objective:
     """Return an objective on a graph."""
     kind: GraphKind = getattr(graph, "kind", "undirected")
-    if not among(name, *OBJECTIVES):
-        raise OptionError("objective", name, f"must be one of {', '.join(OBJECTIVES)}")
+    check_choice("objective", name, OBJECTIVES)
     if name not in SUITS[kind]:
         raise OptionError("objective", name, remedy(kind, name), problem=f"the graph is {kind}")
     signed = kind == "signed"

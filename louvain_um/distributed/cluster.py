@@ -15,7 +15,7 @@ from louvain_um.errors import (
     LouvainUmError,
     OptionError,
     WorkerLostError,
-    among,
+    check_choice,
     needed,
     warn,
 )
@@ -78,8 +78,7 @@ class ClusterRun:
     exchange: Exchange = "host"
 
     def __post_init__(self) -> None:
-        if not among(self.on_loss, "raise", "resume"):
-            raise OptionError("on_loss", self.on_loss, "must be 'raise' or 'resume'")
+        check_choice("on_loss", self.on_loss, ("raise", "resume"))
         if self.on_loss == "resume" and self.checkpoint is None:
             problem = "on_loss='resume' has nothing to resume from"
             raise OptionError("checkpoint", None, "name a folder", problem=problem)
@@ -87,8 +86,7 @@ class ClusterRun:
             if self.cluster is None and where is not None:
                 problem = f"{what} are written by the ranks of a cluster"
                 raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
-        if not among(self.exchange, "host", "nccl"):
-            raise OptionError("exchange", self.exchange, "must be 'host' or 'nccl'")
+        check_choice("exchange", self.exchange, ("host", "nccl"))
         if self.cluster is None and self.exchange != "host":
             problem = "the ranks of a cluster exchange arrays"
             raise OptionError("cluster", None, "pass cluster='mpi', say", problem=problem)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.distributed.partition import BINS
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, check_choice
 from louvain_um.gpu.ranks.share import arena_bytes
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.placement.machine.profiles import rate, rates
@@ -61,8 +61,7 @@ def refuse_sizes(name: str, count: int, most: int, vertices: int, arcs: int) -> 
 def kind_among(kinds: Collection[str], kind: str | None) -> str:
     """Return a kind of graph, or the default one."""
     kind = kind or DEFAULT_KIND
-    if kind not in kinds:
-        raise OptionError("kind", kind, f"must be one of {', '.join(kinds)}")
+    check_choice("kind", kind, kinds)
     return kind
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.dynamic.stores import DEVICE_STORES, device_store, options_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, RowLengths
-from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.errors import MemoryBudgetError, OptionError, check_choice
 from louvain_um.gpu.dynamic.batch_arrays import MOST_LISTED, scratch_places
 from louvain_um.gpu.dynamic.cuda import SLACK
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
@@ -110,8 +110,8 @@ class DynamicSize:
         if not 1 <= self.growth < 1e6:
             raise OptionError("growth", self.growth, "must be a number of at least 1")
         store_class(self.store)  # refuses what is none
-        if self.device not in ("cuda", "cpu", None):
-            raise OptionError("device", self.device, "must be 'cuda' or 'cpu'")
+        if self.device is not None:
+            check_choice("device", self.device, ("cuda", "cpu"))
         if self.on_device and not self._has_device:
             raise OptionError(
                 remedy=f"the store {self.store!r} does not run on a device; use device='cpu'"

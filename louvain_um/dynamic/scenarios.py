@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.dynamic.windows import Step
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, check_choice
 from louvain_um.generators import rmat as rmat_graph
 from louvain_um.graph.graph import Graph
 
@@ -174,8 +174,7 @@ def planted(
     batch, steps, seed : int
     """
     check(n=n, communities=communities, batch=batch, steps=steps)
-    if change not in PLANTED:
-        raise OptionError("change", change, f"must be one of {', '.join(map(repr, PLANTED))}")
+    check_choice("change", change, PLANTED)
     if communities > n:
         raise OptionError("communities", communities, f"must be at most n, {n}")
     start = (np.arange(n, dtype=np.int64) * communities // n).astype(np.uint32)

@@ -13,7 +13,7 @@ from louvain_um.errors import (
     GraphFormatError,
     LouvainUmError,
     OptionError,
-    among,
+    check_choice,
     needed,
     require_packages,
 )
@@ -114,8 +114,8 @@ OTHERS = {
 
 def check_format(format: str | None) -> None:
     """Raise an error for a format that is not in `READERS`."""
-    if not among(format, None, *READERS):
-        raise OptionError("format", format, f"must be one of {', '.join(READERS)}")
+    if format is not None:
+        check_choice("format", format, READERS)
 
 
 def check_separator(separator: str) -> None:

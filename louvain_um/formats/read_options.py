@@ -9,7 +9,13 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from louvain_um.errors import GraphError, GraphFormatError, OptionError, among, check_switch
+from louvain_um.errors import (
+    GraphError,
+    GraphFormatError,
+    OptionError,
+    check_choice,
+    check_switch,
+)
 from louvain_um.formats.file_types import check_separator
 
 if TYPE_CHECKING:
@@ -80,10 +86,8 @@ class ReadOptions:
             raise OptionError(remedy="drop one", problem=f"{chosen[0]} contradicts {chosen[1]}")
         if self.separator is not None:
             check_separator(self.separator)
-        if not among(self.loops, "keep", "drop"):
-            raise OptionError("loops", self.loops, "must be 'keep' or 'drop'")
-        if not among(self.ids, "auto", "number", "text"):
-            raise OptionError("ids", self.ids, "must be 'auto', 'number' or 'text'")
+        check_choice("loops", self.loops, ("keep", "drop"))
+        check_choice("ids", self.ids, ("auto", "number", "text"))
 
     @property
     def kind(self) -> GraphKind:

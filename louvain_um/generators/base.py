@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import MemoryBudgetError, OptionError, among
+from louvain_um.errors import MemoryBudgetError, OptionError, check_choice
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
 
@@ -43,8 +43,7 @@ class CommonOptions:
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed, 0, 2**32 - 1)
-        if not among(self.weights, "none", "uniform"):
-            raise OptionError("weights", self.weights, "must be 'none' or 'uniform'")
+        check_choice("weights", self.weights, ("none", "uniform"))
 
     def key(self, stream: int) -> np.uint64:
         """Return the key of a random stream of the seed."""

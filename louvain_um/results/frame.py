@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import OptionError, among, check_switch, require_packages
+from louvain_um.errors import OptionError, check_choice, check_switch, require_packages
 from louvain_um.graph.graph import Graph
 from louvain_um.options import is_whole
 from louvain_um.results.display import require_pandas
@@ -46,8 +46,7 @@ def library_of(obj: object) -> Library:
 
 def _maker(library: Library) -> Callable[[dict[str, Any]], Any]:
     """Return what makes a table of a library; the error says how to install it."""
-    if not among(library, *get_args(Library)):
-        raise OptionError("library", library, f"must be one of {', '.join(get_args(Library))}")
+    check_choice("library", library, get_args(Library))
     if library == "pandas":
         make: Callable[[dict[str, Any]], Any] = require_pandas().DataFrame
         return make

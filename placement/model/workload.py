@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.core.rules import CYCLES, FAST_CYCLES, FULL_SWEEPS, SUB_ROUNDS
-from louvain_um.errors import OptionError
+from louvain_um.errors import check_choice
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import FITTED, H200, rate, rates
 from louvain_um.placement.model.cost import Scales
@@ -89,8 +89,7 @@ def kind_of(skew: float | None) -> GraphKind:
 
 def named_kind(name: str) -> GraphKind:
     """Return a kind by name."""
-    if not isinstance(name, str) or name not in GRAPH_KINDS:
-        raise OptionError("kind", name, f"must be one of {', '.join(GRAPH_KINDS)}")
+    check_choice("kind", name, GRAPH_KINDS)
     return GRAPH_KINDS[name]
 
 

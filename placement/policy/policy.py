@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from louvain_um.core.ledger import GROUPS, Group
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, check_choice
 
 Kind = Literal[
     "device", "managed", "prefetched", "host_mapped", "read_mostly", "pinned", "split", "peer"
@@ -65,8 +65,7 @@ class Placement:
     fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise OptionError("placement", self.kind, f"must be one of {', '.join(KINDS)}")
+        check_choice("placement", self.kind, KINDS)
         number = isinstance(self.fraction, int | float) and not isinstance(self.fraction, bool)
         if not number or not 0 <= self.fraction <= 1:
             raise OptionError("fraction", self.fraction, "of a split must lie in 0 … 1")

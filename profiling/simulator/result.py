@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, check_choice
 from louvain_um.placement.hardware import seconds
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.simulator.trace import Array, Trace
@@ -148,8 +148,7 @@ class Simulation:
         if device is not None and device not in range(len(self.by_gpu)):
             raise OptionError("device", device, f"must be 0 to {len(self.by_gpu) - 1}")
         for name in names:
-            if name not in TOTALS:
-                raise OptionError("total", name, f"must be one of {', '.join(TOTALS)}")
+            check_choice("total", name, TOTALS)
         rows = self.by_gpu if device is None else self.by_gpu[device]
         return int(sum(rows[..., TOTALS.index(name)].sum() for name in names))
 

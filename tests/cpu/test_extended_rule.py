@@ -125,7 +125,7 @@ def test_two_hostile_groups_separate_though_joined_by_many_edges():
         ("directed", "cpm", "symmetrize=True"),
         ("undirected", "directed", "directed=True"),
         ("signed", "modularity", "pass objective='signed'"),
-        ("undirected", "louder", "must be 'modularity', 'cpm'"),
+        ("undirected", "louder", "must be one of modularity, cpm"),
     ],
 )
 def test_objectives_for_other_kinds_of_graph(kind, objective, said):

@@ -191,7 +191,7 @@ def test_frames_of_other_libraries_say_the_same(library, names):
     columns = frame.to_dict(as_series=False) if library == "polars" else frame.to_pydict()
     assert columns == expected
     assert result.compare(frame.select(["vertex", "community"])).identical
-    with pytest.raises(lu.OptionError, match="library must be one of pandas, polars, arrow"):
+    with pytest.raises(lu.OptionError, match="library must be 'pandas', 'polars' or 'arrow'"):
         result.to_frame(library="cudf")
 
 

@@ -21,7 +21,7 @@ from louvain_um.cli.common import (
 from louvain_um.cli.exit_codes import going_on, has_packages, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading
 from louvain_um.cli.terminal import echo
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, OptionError, check_choice
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -249,9 +249,7 @@ def machines_for(
     if study is not None:
         from louvain_um.profiling.thesis.published import MACHINES
 
-        studies = ("thesis", *MACHINES)
-        if study not in studies:
-            raise OptionError("study", study, f"must be one of {', '.join(studies)}")
+        check_choice("study", study, ("thesis", *MACHINES))
         if machine is None:
             machine = ",".join(MACHINES) if study == "thesis" else study
         device = "cpu"

@@ -24,7 +24,7 @@ from louvain_um.distributed.files.part_folder import (
     share,
 )
 from louvain_um.distributed.partition import BINS, RowBlock, cut_by_arcs
-from louvain_um.errors import GraphError, OptionError, among
+from louvain_um.errors import GraphError, OptionError, check_choice
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.read_options import Column, ReadOptions
 from louvain_um.graph.integer_weights import TOO_LARGE, fit, scaled
@@ -141,8 +141,8 @@ def read_partitioned(
     options = ReadOptions(
         source=source, target=target, weight=weight, weighted=weighted, duplicates=duplicates
     )
-    if not among(duplicates, None, "once", "sum"):
-        raise OptionError("duplicates", duplicates, "must be 'once' or 'sum'")
+    if duplicates is not None:
+        check_choice("duplicates", duplicates, ("once", "sum"))
     if n_vertices is not None and not (is_whole(n_vertices) and 0 <= n_vertices <= MAX_VERTICES):
         remedy = f"must be a whole number in 0 … {MAX_VERTICES:,}"
         raise OptionError("n_vertices", n_vertices, remedy)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.dynamic.stores.ouro_heap import CHUNKS, PAGES, HeapShape
-from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.errors import MemoryBudgetError, OptionError, check_choice
 from louvain_um.gpu.runtime.launch import Struct, layout, pointers
 
 HEADERS: Final = Path(__file__).parents[2] / "gpu/ouroboros"
@@ -209,8 +209,7 @@ class Ouroboros:
         memory: Any = None,
         device: Any = None,
     ) -> None:
-        if variant not in VARIANTS:
-            raise OptionError("variant", variant, f"must be one of {', '.join(VARIANTS)}")
+        check_choice("variant", variant, VARIANTS)
         if ring is not None and (ring < LEAST_RING or ring & (ring - 1)):
             raise OptionError("ring", ring, f"must be a power of two of at least {LEAST_RING}")
         for name, value, known in (("chunk", chunk, CHUNKS), ("page", page, PAGES)):

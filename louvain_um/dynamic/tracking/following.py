@@ -15,7 +15,7 @@ from louvain_um.core.objective import Objective, Sums
 from louvain_um.dynamic.batches.changes import NO_VERTICES, Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.identity import HOST, ArrayMemory, CommunityIds, ListedVertices
-from louvain_um.errors import OptionError, among
+from louvain_um.errors import OptionError, check_choice
 from louvain_um.events import announcing
 from louvain_um.gpu.dynamic.follow_arrays import MOST_LISTED, MOST_PENDING
 from louvain_um.options import Effort, Options
@@ -47,10 +47,8 @@ class FollowOptions:
         object.__setattr__(self, "renew", _share("renew", self.renew))
         if self.audit is not None:
             object.__setattr__(self, "audit", _share("audit", self.audit))
-        for name, values in (("connected", CONNECTED), ("mode", MODES)):
-            if not among(value := getattr(self, name), *values):
-                known = ", ".join(f"'{known}'" for known in values)
-                raise OptionError(name, value, f"must be one of {known}")
+        check_choice("connected", self.connected, CONNECTED)
+        check_choice("mode", self.mode, MODES)
         self.of_runs(self.run)  # checks how long to search
 
     def of_runs(self, run: Options) -> Options:

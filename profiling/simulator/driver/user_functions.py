@@ -18,7 +18,7 @@ from numba import cfunc, njit, types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
-from louvain_um.errors import OptionError, reason_of
+from louvain_um.errors import OptionError, check_choice, reason_of
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.thrashing import MOST_MOVES, MOST_NAPS
 
@@ -305,14 +305,9 @@ class Driver:
     thrash_pin_seconds: float = 150e-3
 
     def __post_init__(self) -> None:
-        if self.version not in VERSIONS:
-            raise OptionError("version", self.version, f"must be one of {', '.join(VERSIONS)}")
-        for name, known in (
-            ("eviction", (*EVICTIONS, *_EVICTIONS)),
-            ("prefetch", ("density", *_PREFETCHERS)),
-        ):
-            if getattr(self, name) not in known:
-                raise OptionError(name, getattr(self, name), f"must be one of {', '.join(known)}")
+        check_choice("version", self.version, VERSIONS)
+        check_choice("eviction", self.eviction, (*EVICTIONS, *_EVICTIONS))
+        check_choice("prefetch", self.prefetch, ("density", *_PREFETCHERS))
         if self.access_counters is not None and not 0 <= self.access_counters < 2**31:
             raise OptionError("access_counters", self.access_counters, "must be 0 to 2^31 - 1")
         if not 0 <= self.density_percent <= 100:
