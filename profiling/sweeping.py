@@ -104,7 +104,7 @@ def sweep(
     if folder is not None:
         return run(subjects, settings, folder, force=force)
     with temporary_folder("louvain-um-sweep") as temporary:
-        return run(subjects, settings, temporary)
+        return run(subjects, settings, temporary / "points")
 
 
 def _subjects(graph: Any, program: Program | str | None) -> list[Subject]:
