@@ -20,6 +20,7 @@ from louvain_um.api import louvain
 from louvain_um.core.atomic_files import write_csv, write_text
 from louvain_um.core.plain_data import build
 from louvain_um.core.run_folder import RunFolder
+from louvain_um.dynamic.batches.names import graph_of_start
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn, random_ends
 from louvain_um.dynamic.stores import options_of, store_class
@@ -165,7 +166,7 @@ def compare_stores(
     """
     settings_read = json.loads(json.dumps(asdict(settings)))
     for store, (_, source) in product(settings.stores, sources := list(sources)):
-        weighted = isinstance(source, EdgeStream) or source.weighted
+        weighted = isinstance(source, EdgeStream) or graph_of_start(source).weighted
         if weighted and options_of(store).get("update") == "unchecked":
             problem, remedy = f"{store} does not add to weights", "leave it out, or the weights"
             raise OptionError("stores", store, remedy, problem=problem)

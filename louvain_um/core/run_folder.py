@@ -100,7 +100,8 @@ def check_folder(folder: str | Path, *, force: bool = False) -> None:
     path = Path(folder)
     existing = next((each for each in (path, *path.parents) if each.exists()), Path())
     if not existing.is_dir():
-        raise LouvainUmError(f"{path}: {existing} is not a folder; name another one")
+        what = "is" if existing == path else f"{existing} is"
+        raise LouvainUmError(f"{path}: {what} not a folder; name another one")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise LouvainUmError(f"{path}: permission denied; name another folder")
     if not force and existing == path and not (path / POINTS).exists() and not is_empty(path):

@@ -229,7 +229,7 @@ REFUSED = [
     ("stream timed.txt -o out --time when", 1, "when"),
     ("stream example:karate --every 10 -o out", 1, "name a file of timed edges"),
     ("stores example:karate --every 10 -o out", 1, "name a file of timed edges"),
-    ("stores example:karate -o there.csv", 1, "file exists; name another folder"),
+    ("stores example:karate -o there.csv", 1, "there.csv: is not a folder; name another one"),
     ("stores example:karate -o out --stores rows,trie", 2, "--stores must be one of"),
     ("stores there.csv --directed --format edges -o out", 1, "read it without --directed"),
     (f"{STORES} --sort", 2, "takes no --sort"),
