@@ -223,9 +223,9 @@ def _number(kind: type, bounds: Within) -> Check:
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise ValueError(f"{where} must be {what}, not {shown(value)}")
         if not bounds.least <= value <= bounds.most:
-            raise ValueError(
-                f"{where} must lie in {bounds.least:.4g} … {bounds.most:.4g}, not {shown(value)}"
-            )
+            inside = f"lie in {bounds.least:.4g} … {bounds.most:.4g}"
+            rule = "be positive" if value <= 0 < bounds.least else inside
+            raise ValueError(f"{where} must {rule}, not {shown(value)}")
         return value
 
     return check
