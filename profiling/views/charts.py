@@ -30,7 +30,7 @@ from louvain_um.profiling.views.session.analysis import (
 from louvain_um.profiling.views.session.compare import run_labels
 from louvain_um.profiling.views.session.pages import Axis, Layer, accesses, faults
 from louvain_um.profiling.views.session.phase_tables import times_by_level
-from louvain_um.profiling.views.sweep.curves import (
+from louvain_um.profiling.views.sweep import (
     Lines,
     gain_lines,
     iteration_lines,

@@ -31,7 +31,7 @@ from louvain_um.profiling.views.session.phase_tables import (
     times_outside_levels,
 )
 from louvain_um.profiling.views.session.verdict import Verdict, verdict
-from louvain_um.profiling.views.sweep.curves import Lines
+from louvain_um.profiling.views.sweep import Lines
 from louvain_um.profiling.views.table import Table, ValueFormat
 
 ROOM = 3_600_000

@@ -13,10 +13,10 @@ from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views.canvas import PALETTE, policy_colours
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, PagePart, non_empty
-from louvain_um.profiling.views.sweep import cost_breakdown
-from louvain_um.profiling.views.sweep.curves import (
+from louvain_um.profiling.views.sweep import (
     SHARES,
     Lines,
+    cost_breakdown,
     gain_lines,
     iteration_lines,
     shares,
