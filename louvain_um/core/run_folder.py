@@ -39,7 +39,7 @@ class RunFolder:
     ) -> None:
         """Open a folder; give `take` each of its points, unless `force` is on.
 
-        With a `setup`, that is the first line, and a folder of another one is refused.
+        A `setup` is the first line, written with the first point; that of others is refused.
         """
         self.folder = Path(folder)
         self._setup, self._take = json.loads(json.dumps(setup)), take
@@ -50,8 +50,7 @@ class RunFolder:
             self._file = open_resolved(self.folder / POINTS, "a+b")
             whole = 0 if force else read_points(self.folder, self._read, START_AGAIN)
             self._file.truncate(whole)
-            if setup is not None and not whole:
-                self.write_line({"setup": self._setup})
+            self._begin = b"" if setup is None or whole else _line({"setup": setup})
         except OSError as error:
             self.close()
             raise LouvainUmError(f"{folder}: {reason_of(error)}; name another folder") from None
@@ -75,8 +74,9 @@ class RunFolder:
         """Append a line."""
         assert self._file is not None
         with appending(self.folder / POINTS):
-            self._file.write(json.dumps(value).encode() + b"\n")
+            self._file.write(self._begin + _line(value))
             self._file.flush()
+            self._begin = b""
             if time.monotonic() >= self._next_sync:
                 os.fsync(self._file.fileno())
                 self._next_sync = time.monotonic() + SYNC_SECONDS
@@ -86,6 +86,10 @@ class RunFolder:
         if self._file is not None:
             with suppress(OSError):  # of what could not be written, an error has been raised
                 self._file.close()
+            with suppress(OSError):  # a run without a point leaves nothing of its own
+                path = self.folder / POINTS
+                if not path.stat().st_size and os.listdir(self.folder) == [POINTS]:
+                    path.unlink()
         self._lock.close()
 
     def __enter__(self) -> Self:
@@ -93,6 +97,10 @@ class RunFolder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value).encode() + b"\n"
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> None:
@@ -120,5 +128,7 @@ def read_points(folder: Path, take: Callable[[int, Any], None], remedy: str) -> 
                 elif line[: len(LINE_BEGIN)] not in (LINE_BEGIN, LINE_BEGIN[:1]):
                     raise ValueError("was not cut short by a kill")
             except (ValueError, KeyError, TypeError):
-                raise LouvainUmError(f"{path}:{number}: is damaged; {remedy}") from None
+                raise LouvainUmError(
+                    f"{path}:{number}: is damaged, or another command's; {remedy}"
+                ) from None
     return whole

@@ -240,18 +240,21 @@ def test_a_graph_of_the_same_size_is_another_graph(tmp_path):
     assert "holds results of another graph or other options" in done.output
 
 
+POINT = ResolutionPoint(resolution=1.0, lines=(line(1.0, 0.5),), stability=1.0)
+
+
 def test_a_folder_of_a_version_without_digests_goes_on(tmp_path):
-    with ProfileStore(tmp_path, {"seed": 1}):
-        pass
-    with ProfileStore(tmp_path, {"seed": 1, "digest": "a"}):
-        pass
+    with ProfileStore(tmp_path, {"seed": 1}) as store:
+        store.add(POINT)
+    with ProfileStore(tmp_path, {"seed": 1, "digest": "a"}) as store:
+        assert store.points == {1.0: POINT}
     with pytest.raises(lu.LouvainUmError, match="another graph or other options"):
         ProfileStore(tmp_path, {"seed": 2, "digest": "a"})
 
 
 def test_folders_of_others_are_left_alone(tmp_path):
-    with ProfileStore(tmp_path / "a", {"seed": 1}):
-        pass
+    with ProfileStore(tmp_path / "a", {"seed": 1}) as store:
+        store.add(POINT)
     with pytest.raises(lu.LouvainUmError, match="another graph or other options"):
         ProfileStore(tmp_path / "a", {"seed": 2})
     with ProfileStore(tmp_path / "a", {"seed": 2}, force=True) as store:
@@ -267,6 +270,7 @@ def test_folders_of_others_are_left_alone(tmp_path):
         ProfileStore(tmp_path / "b" / "thesis.txt", {})
     with ProfileStore(tmp_path / "c" / "d", {}):
         assert (tmp_path / "c" / "d" / "points.jsonl").exists()
+    assert not (tmp_path / "c" / "d").exists()  # no point was found
 
 
 @pytest.mark.skipif(not FOOTBALL.exists(), reason="no data")

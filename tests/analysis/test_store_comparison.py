@@ -57,6 +57,18 @@ def test_a_comparison_continues_and_keeps_what_it_has(tmp_path, monkeypatch):
     assert run(GRAPH, "--steps", "3", "-o", str(tmp_path), "--force", "-q")[0] == 0
 
 
+def test_a_comparison_that_fails_before_its_first_point_leaves_no_folder(tmp_path, monkeypatch):
+    out, before = tmp_path / "out", comparison._run
+    monkeypatch.setattr(comparison, "_run", lambda *_: 1 / 0)
+    assert run(GRAPH, "--stores", "rows", "--steps", "1", "-o", str(out))[0] != 0
+    assert not out.exists()
+    out.mkdir()
+    (out / "points.jsonl").touch()  # as a kill leaves it
+    monkeypatch.setattr(comparison, "_run", before)
+    some = ("--stores", "rows", "--batch", "4", "--steps", "2", "-o", str(out), "-q")
+    assert run(GRAPH, *some)[0] == 0
+
+
 def test_a_stream_of_other_weights_is_measured_again(tmp_path):
     file, words = tmp_path / "timed.txt", ("--every", "2", "--stores", "rows", "--json")
     digests = set()

@@ -121,7 +121,7 @@ class ReportFiles:
             check_output(path, force=self.force)
         if self.charts is None:
             return
-        require_packages("charts", "matplotlib")
+        require_packages("--charts", "matplotlib")
         if self.charts.exists() and not self.charts.is_dir():
             raise OptionError(
                 remedy=f"{self.charts}: is not a folder; --charts writes several files"

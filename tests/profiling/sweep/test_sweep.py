@@ -177,6 +177,7 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("points", "unfinished", "reported"),
     [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is damaged"),
+     ('{"setup": {}}\n', None, ":1: is damaged, or another command's"),
      ("", "{}", "unfinished.json: is damaged"), ("", "[", "unfinished.json: is damaged")],
 )  # fmt: skip
 def test_what_cannot_be_read_of_a_stopped_sweep_is_reported(tmp_path, points, unfinished, reported):
