@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from louvain_um.core.atomic_files import write_text
-from louvain_um.core.plain_data import Within, check_fields
+from louvain_um.core.plain_data import Within, as_json, check_fields
 from louvain_um.errors import OptionError
 from louvain_um.placement.hardware import BLOCK, CONTEXT, PAGE, size
 
@@ -174,6 +174,10 @@ class Machine:
             check_fields(self, "machine profile")
         except ValueError as error:
             raise OptionError(remedy=str(error)) from None
+        for item in fields(self):
+            if item.type == "MaybeRate" and 0 < (rate := getattr(self, item.name)) < 1:
+                remedy = f"machine profile.{item.name} must be 0 or lie in 1 … 1e+18, not {rate}"
+                raise OptionError(remedy=remedy)
         if not self.name:
             raise OptionError(remedy="machine profile: name must be a text")
         if bool(self.pinned_reach_bytes) != bool(self.pinned_missed_rate):
@@ -292,12 +296,14 @@ class Machine:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the profile as TOML (a name ending in .toml) or JSON (any other), whole or not."""
         values = self.to_dict()
-        text = _toml(values) if Path(path).suffix == ".toml" else json.dumps(values, indent=2)
+        toml = Path(path).suffix == ".toml"
+        text = _toml(values) if toml else json.dumps(values, indent=2, default=as_json)
         write_text(path, text.rstrip("\n") + "\n", force=force)
 
 
 def _toml(values: Mapping[str, Any]) -> str:
     """Write flat figures and one table of notes; JSON's texts and numbers are TOML's, too."""
-    lines = [f"{name} = {json.dumps(v)}" for name, v in values.items() if name != "notes"]
+    figures = {name: value for name, value in values.items() if name != "notes"}
+    lines = [f"{name} = {json.dumps(v, default=as_json)}" for name, v in figures.items()]
     notes = [f"{json.dumps(name)} = {json.dumps(v)}" for name, v in values["notes"].items()]
     return "\n".join([*lines, "", "[notes]", *notes])

@@ -120,7 +120,7 @@ def load_machine(name: str | Path) -> Machine:
 
 def _from_dict(values: Any, path: Path) -> Machine:
     try:
-        machine: Machine = build(Machine, values, "a machine profile")
+        machine: Machine = build(Machine, values, "profile")
     except ValueError as error:
         raise LouvainUmError(f"{path}: not a machine profile: {error}") from None
     if machine.host is not None:

@@ -140,7 +140,7 @@ class ReportFiles:
             else:
                 self.sessions = (*self.sessions, load(path))
         if self.sweep is not None and self.trace is not None:
-            raise OptionError(remedy="trace needs a session; a sweep has no timeline")
+            raise OptionError(remedy="--trace needs a session; a sweep has no timeline")
 
     def write(self) -> None:
         """Write every file requested."""

@@ -171,7 +171,7 @@ REFUSED = [
     ("report absent.npz -o r.html", 1, "no such file"),
     ("report bad.csv -o r.html", 1, "no column 'graph'"),
     ("report empty.csv", 1, "empty.csv: is empty; expected results of louvain-um sweep"),
-    ("report good.csv --trace t.json", 2, "no timeline"),
+    ("report good.csv --trace t.json", 2, "--trace needs a session"),
     ("run bfs road.csv --source zoe", 1, "'zoe' is not a vertex of the graph"),
     ("run bfs road.csv", 2, "--source"),
     ("run sssp road.csv --source 0", 1, "'0' is not a vertex"),

@@ -1,6 +1,7 @@
 import json
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
@@ -25,8 +26,9 @@ def test_cards_of_the_thesis_have_eight_gigabytes():
 @pytest.mark.parametrize("name", ["m.toml", "m.json"])
 def test_files_give_back_what_was_saved(tmp_path, name):
     machine = replace(
-        load_machine("h200"), name='a "b" \\ ü', coherent=True, notes={"all": "line\nline"}
-    )
+        load_machine("h200"), name='a "b" \\ ü', coherent=True, notes={"all": "line\nline"},
+        memory_bytes=np.int64(8 * GIB),
+    )  # fmt: skip
     machine.save(tmp_path / name)
     assert load_machine(tmp_path / name) == machine
     with pytest.raises(LouvainUmError, match="exists"):
@@ -55,6 +57,7 @@ def test_a_profile_of_one_gpu_keeps_its_link():
         ({"copy_to_device": 5e-324}, "copy_to_device"),
         ({"device_random_rate": 1e300}, "device_random_rate"),
         ({"launch_seconds": 1e300}, "launch_seconds"),
+        ({"peer_bandwidth": 5e-324}, "peer_bandwidth must be 0 or lie in 1"),
         ({"launch_seconds": ["x" * 99] * 99}, "a list"),
         ({"notes": {"all": {}}}, "notes"),
     ],
