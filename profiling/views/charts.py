@@ -124,19 +124,21 @@ def share_chart(bars: Mapping[str, Mapping[str, float]], key: str, evidence: str
     if not any(sum(parts.values()) for parts in bars.values()):
         return None
     figure, axes = new_figure(WIDE, 1.1 + 0.5 * len(bars))
+    named: dict[str, Any] = {}
     for number, (name, parts) in enumerate(reversed([*bars.items()])):
         left, total = 0.0, sum(parts.values())
         for group, value in parts.items():
             share = 100 * value / total
-            axes.barh([name], [share], left=left, color=colour(group, 0),
-                      label=None if number else GROUP_TITLES.get(group, group))  # fmt: skip
+            title = GROUP_TITLES.get(group, group)
+            named[title] = axes.barh([name], [share], left=left, color=colour(group, 0))
             if share > 4:
                 axes.text(left + share / 2, number, f"{share:.1f} %", ha="center", va="center",
                           fontsize=8)  # fmt: skip
             left += share
     axes.set_xlim(0, 100)
     axes.set_xlabel(f"% of {key.replace('gpu_', 'GPU ')}; {evidence}")
-    axes.legend(ncols=4, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+    axes.legend([*named.values()], [*named], ncols=4, fontsize=8, loc="lower center",
+                bbox_to_anchor=(0.5, 1.0), frameon=False)  # fmt: skip
     return figure
 
 

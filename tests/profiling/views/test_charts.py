@@ -6,7 +6,7 @@ from louvain_um.profiling import Session
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.results import Sweep
-from louvain_um.profiling.views.charts import DOTS, charts, save
+from louvain_um.profiling.views.charts import DOTS, charts, save, share_chart
 from louvain_um.profiling.views.html.sweep_parts import sweep_parts
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.tables import by_group
@@ -108,6 +108,11 @@ def test_means_of_a_study_leave_out_graphs_of_one_oversubscription():
         assert ("75 %" in fastest(sweep).finding) == (75 in rates)
         shown = {item.name: item for part in sweep_parts(sweep) for item in part.items}
         assert ("75 %" in shown["gain-heat-0"].svg) == (75 in rates)
+
+
+def test_groups_of_every_bar_are_in_the_legend():
+    chart = share_chart({"a": {"graph": 1, "hash": 2}, "b": {"scratch": 1}}, "accesses", "counted")
+    assert len(chart.axes[0].get_legend().get_texts()) == 3
 
 
 def test_every_machine_has_a_panel_and_every_line_its_name():
