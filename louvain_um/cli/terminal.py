@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import typer
 from typer.models import OptionInfo
 
 from louvain_um.errors import Taken
@@ -46,8 +45,8 @@ def print_line(text: str) -> None:
 
 
 def echo(text: str) -> None:
-    """Print a line on stdout."""
-    typer.echo(safe(text))
+    """Print a line on stdout, in its encoding, for which `typer.echo` takes another."""
+    print(safe(text), flush=True)
 
 
 def safe_console(**options: Any) -> Console:
