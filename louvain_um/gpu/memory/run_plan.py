@@ -120,11 +120,13 @@ def plan_shape(
     free, total = cuda_calls.free_memory()
     if options.allow_driver_eviction:
         return planned(total)  # what the driver evicts need not have been free
+    plan = None
     with suppress(MemoryBudgetError):
         plan = planned(free)
         if sum(array.nbytes for array in plan.arrays) <= free:
             return plan
-    return planned(cuda_calls.reclaimed_memory()[0])
+    more, _ = cuda_calls.reclaimed_memory()
+    return plan if plan and more <= free else planned(more)
 
 
 def declared_for(shape: Shape, policy: str | Policy) -> DeclaredRun:
