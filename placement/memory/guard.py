@@ -69,12 +69,13 @@ class Guard:
             item = self.ranges[address]
             item.resident = max(item.resident, min(nbytes, item.nbytes))
 
-    def room(self, device: int) -> int:
+    def room(self, device: int, enough: int | None = None) -> int:
         """Return the free bytes of the current device that no managed memory may need."""
         with self.lock:
-            free, _ = cuda_calls.reclaimed_memory()
             mine = [item for item in self.ranges.values() if item.device == device]
-            return free - MARGIN - sum(item.nbytes - item.resident for item in mine)
+            kept = MARGIN + sum(item.nbytes - item.resident for item in mine)
+            free, _ = cuda_calls.reclaimed_memory(None if enough is None else enough + kept)
+            return free - kept
 
     @contextmanager
     def permit_eviction(self, device: int) -> Iterator[None]:
@@ -90,7 +91,7 @@ class Guard:
     def allows(self, nbytes: int, device: int) -> bool:
         """Whether managed memory of the current device may grow by so many bytes."""
         with self.lock:
-            return bool(self.permitted.get(device)) or nbytes <= self.room(device)
+            return bool(self.permitted.get(device)) or nbytes <= self.room(device, nbytes)
 
     def check(self, name: str, nbytes: int, device: int) -> None:
         """Refuse managed memory that is not allowed."""

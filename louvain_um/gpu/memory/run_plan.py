@@ -123,7 +123,8 @@ def plan_shape(
     plan = None
     with suppress(MemoryBudgetError):
         plan = planned(free)
-        if sum(array.nbytes for array in plan.arrays) <= free:
+        smaller = plan.in_pages or plan.low_scratch or plan.compact or plan.out_of_core
+        if not smaller and sum(array.nbytes for array in plan.arrays) <= free:
             return plan
     more, _ = cuda_calls.reclaimed_memory()
     return plan if plan and more <= free else planned(more)

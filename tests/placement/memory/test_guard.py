@@ -18,7 +18,7 @@ from louvain_um.gpu.runtime.device import Choice
 from louvain_um.options import Options
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.memory.arena import Arena
+from louvain_um.placement.memory.arena import Arena, managed_fits
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.policy.policy import Placement
 
@@ -99,6 +99,19 @@ def test_what_cupy_caches_is_room_for_a_plan_that_needs_it(crowded, arcs, left):
     plan = plan_shape(None, Options(), H200, shape, DegreeStats(100, 10**10), 1.0)
     assert {placement.kind for placement in plan.placements.values()} == {"device"}
     assert crowded.free_bytes == left
+
+
+def test_a_plan_is_not_worse_because_cupy_caches_memory(crowded):
+    shape = Shape(vertices=5 * 10**6, arcs=10**8, weight_bytes=4, sum_bytes=8)
+    crowded.free_bytes = 3 * GIB  # would do for a run in pages
+    plan = plan_shape(None, Options(), H200, shape, DegreeStats(100, 10**10), 1.0)
+    assert not plan.in_pages
+
+
+def test_what_cupy_caches_stays_where_arenas_fit_beside_it(crowded):
+    spec = ArenaSpec(name="x", group="graph", capacity=1 << 20, placement=Placement("device"))
+    assert managed_fits([spec], 0)
+    assert crowded.free_bytes == 100 << 20
 
 
 def test_nothing_else_allocates_managed_memory():
