@@ -251,7 +251,7 @@ __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 su
 }
 
 // Adds to community `index` in one half of the block's table, unless the places for it are taken. Not
-// inlined, as what takes registers from all that decides.
+// inlined: it would take registers from all that decides.
 template <class A>
 __device__ __noinline__ bool collect(Shared<A>& shared, u32 half, u32 index, A value) {
   constexpr u32 slots = Table<A>::slots / 2, places = 4;
