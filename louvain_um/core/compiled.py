@@ -197,10 +197,10 @@ def _held(dispatcher: Any, done: Callable[[], None]) -> Callable[..., Any]:
     """Return what compiles a function while signals wait, and calls `done` in the end."""
     work = dispatcher.compile
 
-    def call(*args: Any) -> Any:
+    def call(kinds: Any) -> Any:
         with held():
             try:
-                return work(*args)
+                return work(_widened(kinds))
             finally:
                 found = [made.signature.return_type for made in dispatcher.overloads.values()]
                 dispatcher.__class__ = (
@@ -209,6 +209,14 @@ def _held(dispatcher: Any, done: Callable[[], None]) -> Callable[..., Any]:
                 done()
 
     return call
+
+
+def _widened(kinds: Any) -> Any:
+    """Return the types to compile for: a literal, or 32 bits, would be another function."""
+    if not isinstance(kinds, tuple):
+        return kinds
+    plain = map(types.unliteral, kinds)
+    return tuple(types.int64 if kind == types.int32 else kind for kind in plain)
 
 
 def _has_array(kind: Any) -> bool:
