@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
@@ -185,22 +185,34 @@ def test_labels_do_not_depend_on_where_rows_lie(method, graph, seed, threads):
     ]
 
 
+TWO_JOIN_AT_ONCE = Graph.from_edges([4, 4, 3, 1, 2, 0, 1], [0, 3, 1, 2, 4, 1, 3])
+"""A path of three parts, whose ends join its middle in the same sub-round."""
+
+
 def is_well_connected(between, degrees, rate):
     """Return whether parts join to one, each pair by at least the weight expected at random.
 
-    That is γ-connectedness of Traag, Waltman and van Eck (2019); tries every way to join.
+    That is γ-connectedness of Traag, Waltman and van Eck (2019), except that parts may join one
+    that is there at the same time; tries every way to join.
     """
     many = len(degrees)
     subsets = [[i for i in range(many) if chosen >> i & 1] for chosen in range(1 << many)]
     inside = [between[np.ix_(own, own)].sum() / 2 for own in subsets]
     masses = [degrees[own].sum() for own in subsets]
+
+    def joined(part, other):
+        weight = inside[part | other] - inside[part] - inside[other]
+        return weight >= 0.999999 * rate * masses[part] * masses[other]
+
     joins = {1 << i for i in range(many)}
     for chosen in range(1, 1 << many):
         part = chosen & (chosen - 1)
         while part and chosen not in joins:
             rest = chosen ^ part
-            weight = inside[chosen] - inside[part] - inside[rest]
-            if {part, rest} <= joins and weight >= 0.999999 * rate * masses[part] * masses[rest]:
+            single = [1 << i for i in range(many) if rest >> i & 1]
+            if part in joins and (
+                all(joined(part, each) for each in single) or (rest in joins and joined(part, rest))
+            ):
                 joins.add(chosen)
             part = (part - 1) & chosen
     return (1 << many) - 1 in joins
@@ -209,6 +221,7 @@ def is_well_connected(between, degrees, rate):
 @pytest.mark.parametrize("objective", ["modularity", "cpm"])
 @settings(max_examples=40)
 @given(graph=graphs(), resolution=st.sampled_from([0.3, 1.0, 3.0]), seed=st.integers(0, 99))
+@example(graph=TWO_JOIN_AT_ONCE, resolution=1.0, seed=32)
 def test_communities_are_connected_and_what_they_join_well(objective, graph, resolution, seed):
     found = lu.leiden(graph, device="cpu", objective=objective, resolution=resolution, seed=seed)
     arcs = np.zeros((graph.n_vertices, graph.n_vertices))
