@@ -59,9 +59,10 @@ def from_sparse(
     # otherwise: a matrix that is written whole, as text or an array, may as well be a mistake.
     from scipy.sparse import coo_array, csr_array
 
-    rows, columns = matrix.shape
-    if rows != columns:
-        raise GraphError(f"the matrix is {rows} × {columns}; an adjacency matrix must be square")
+    rows = matrix.shape[0]
+    if matrix.shape != (rows, rows):
+        shape = " × ".join(map(str, matrix.shape))
+        raise GraphError(f"the matrix is {shape}; an adjacency matrix must be square")
     if rows > MAX_VERTICES:
         raise GraphError(f"{rows} vertices; at most {MAX_VERTICES} are supported")
     if names is not None and names.dtype.kind in "iu" and np.array_equal(names, np.arange(rows)):
@@ -257,7 +258,9 @@ def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
 
     if matrix.dtype.kind not in "biuf":
         raise GraphError(f"an adjacency matrix must hold numbers, not {matrix.dtype}")
-    return from_sparse(csr_array(matrix), options, names, unite=False)
+    # SciPy takes neither half precision nor bytes in another order.
+    kind = np.float32 if matrix.dtype == np.float16 else matrix.dtype.newbyteorder("=")
+    return from_sparse(csr_array(matrix.astype(kind, copy=False)), options, names, unite=False)
 
 
 def from_labelled(matrix: Any, labels: Sequence[Any], options: ReadOptions) -> Graph:

@@ -105,12 +105,13 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     if isinstance(obj, list) and all(isinstance(edge, tuple) for edge in obj):
         return _from_tuples(obj, options)
     if isinstance(obj, tuple | list) and len(obj) in (2, 3):
-        parts = [_host(part) for part in obj]
-        if isinstance(obj, list) and len(obj) == 3 and _symmetric(parts):
+        if isinstance(obj, list) and all(isinstance(p, list) and len(p) in (2, 3) for p in obj):
             raise GraphError(
-                "three lists of three are either an adjacency matrix or three edges; pass "
-                "numpy.array(...) for a matrix, a tuple (source, target, weights) for edges"
+                "a list of lists of two or three can be edges, columns or a matrix; pass edges as "
+                "a list of tuples, columns as a tuple (source, target[, weights]), a matrix as "
+                "numpy.array(...)"
             )
+        parts = [_host(part) for part in obj]
         return _from_arrays(parts, options)
     if libraries & {"dask", "dask_expr"}:
         raise GraphError(
@@ -129,14 +130,6 @@ def _built_there(obj: Any) -> Graph | None:
         return None
     there: Graph | None = building.built_there(obj)
     return there
-
-
-def _symmetric(rows: list[Any]) -> bool:
-    """Return whether arrays are the rows of a symmetric matrix."""
-    if any(row.shape != (len(rows),) for row in rows):
-        return False
-    matrix = np.array(rows)
-    return bool((matrix == matrix.T).all())
 
 
 def _from_array(array: Any, options: ReadOptions) -> Graph:
@@ -213,16 +206,9 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
         numbers = all(getattr(kind, "kind", "O") in "iuf" for kind in kinds.values())
         if numbers and obj.index.dtype.kind in "OT" and not options.names_columns:
             refuse_incidence(obj.index.tolist(), list(obj.columns), obj.to_numpy())
-
-        def series(name: Any) -> Any:
-            found = obj[name]
-            if found.ndim > 1:
-                raise GraphError(f"two columns are named {name!r}; rename one")
-            return found.to_numpy()
-
         return from_columns(
             list(obj.columns),
-            series,
+            lambda name: obj[name].to_numpy(),
             lambda name: getattr(kinds[name], "kind", "O") in "iuf",
             options,
         )

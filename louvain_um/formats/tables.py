@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -67,7 +68,7 @@ def refuse_cross_table(frame: Any, options: ReadOptions) -> None:
 
 def from_columns(
     columns: Sequence[Any],
-    column: Callable[[Any], NDArray[Any]],
+    values: Callable[[Any], NDArray[Any]],
     numeric: Callable[[Any], bool],
     options: ReadOptions,
     n_vertices: int | None = None,
@@ -76,6 +77,13 @@ def from_columns(
 ) -> Graph:
     """Build a graph from a table, whose columns may be changed if `owned`."""
     titles = [title_of(name) for name in columns]
+    times = Counter(columns)
+
+    def column(name: Any) -> NDArray[Any]:
+        if times[name] > 1:
+            raise GraphError(f"two columns are named {name!r}; rename one")
+        return values(name)
+
     if not options.names_columns and are_labels([title.lower() for title in titles]):
         raise GraphError(LABELS_NOT_EDGES + "name the columns source and target")
     if len(columns) < 2:
@@ -96,9 +104,9 @@ def from_columns(
     numbers = [i for i in others if numeric(columns[i]) and i != roles.relation]
     if weight is None and len(numbers) == 1 and not options.weighted:
         place = numbers[0]
-        values = column(columns[place])
-        whole = values.dtype.kind in "iu" and len(values) > 1
-        if what := are_times(int(values.min()), int(values.max())) if whole else "":
+        cells = column(columns[place])
+        whole = cells.dtype.kind in "iu" and len(cells) > 1
+        if what := are_times(int(cells.min()), int(cells.max())) if whole else "":
             looks = f"column {titles[place]!r} looks like {what}"
             notes.append(Uncertain(f"{looks} and is not read; {AS_WEIGHT}"))
             numbers = []
@@ -122,6 +130,8 @@ def _of_matrix(
     """Return the graph of a table whose rows and columns have the same labels, None for others."""
     words = [name for name in columns if not numeric(name)]
     if len(columns) < 3 or len(words) > 1 or (not words and find_ends([*map(str, columns)])):
+        return None
+    if not any(isinstance(name, str) for name in columns):  # numbers of columns without names
         return None
     index = [name for name in columns if str(name).startswith("__index_level_")]  # of pandas
     label = [*words, *index, columns[0]][0]

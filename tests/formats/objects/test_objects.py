@@ -98,6 +98,13 @@ def test_repeated_entries_of_narrow_integers_are_summed_without_overflow():
     assert g.weights.tolist() == [200, 200]
 
 
+def test_arrays_of_types_that_scipy_lacks():
+    for kind in (np.float16, ">i4", ">f8"):
+        assert as_graph(np.array([[0, 3], [3, 0]], kind)).weights.tolist() == [3, 3]
+    with pytest.raises(GraphError, match="must be square"):
+        as_graph(sparse.coo_array([1, 2, 3]))
+
+
 def test_igraph():
     igraph = pytest.importorskip("igraph")
     g = igraph.Graph(4, [(a, b) for a, b, _ in ENTRIES])
@@ -114,7 +121,7 @@ def test_arrays_and_others(tmp_path):
     u, v, w = (np.array(part) for part in zip(*ENTRIES, strict=True))
     assert as_graph((u, v)).n_vertices == 3
     assert as_graph((u, v, w)).weighted
-    assert as_graph([[0, 5], [1, 2]]).n_vertices == 6
+    assert as_graph(([0, 5], [1, 2])).n_vertices == 6
     assert as_graph((["x", "y"], ["y", "z"])).names.tolist() == ["x", "y", "z"]
     assert as_graph(PATH) is PATH
     path = tmp_path / "g.txt"
@@ -196,9 +203,15 @@ def test_a_list_of_edge_tuples_is_edges():
 
 
 def test_what_could_be_a_matrix_or_edges_is_refused():
-    with pytest.raises(GraphError, match=r"numpy\.array"):
-        as_graph([[0, 2, 0], [2, 0, 1], [0, 1, 3]])
-    assert as_graph([[0, 1, 2], [1, 2, 3], [1, 1, 5]]).n_edges == 3
+    for rows in (
+        [[0, 2, 0], [2, 0, 1], [0, 1, 3]],
+        [[0, 1], [1, 2], [2, 0]],
+        [["a", "b"], ["c", "d"]],
+    ):
+        with pytest.raises(GraphError, match=r"a list of tuples.*numpy\.array"):
+            as_graph(rows)
+    assert as_graph(([0, 1, 2], [1, 2, 3], [1, 1, 5])).n_edges == 3
+    assert as_graph([np.array([0, 1]), np.array([1, 2])]).n_edges == 2
 
 
 def test_weights_below_the_normal_doubles_round_to_nothing():
