@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.plain_data import objects
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
+from louvain_um.formats.column_roles import MISSING
 from louvain_um.formats.file_types import suffix_of
 from louvain_um.formats.graph_file import content_of
 from louvain_um.graph.export import distinct
@@ -31,12 +32,6 @@ ID_COLUMNS: Final = ("vertex", "id", "node", "name", "label")
 
 ID_BYTES: Final = 200
 """Of each vertex, at least: its id as text, in the table and in a dict."""
-
-MISSING: Final = (
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
-    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
-)  # fmt: skip
-"""Texts that are no value in a table, as pandas reads it."""
 
 CODE: Final = re.compile(rb'[\r\n\t,"]0[0-9]')
 """How a field begins that is text, such as 007, although it could be a number."""

@@ -77,6 +77,12 @@ RECORD_MARKERS = {"e", "a", "edge", "arc", "link", "edges", "arcs"}
 NAMES = ("label", "name", "shared_name", "title")
 """Attributes that name vertices, in lower case; the first whose values are all different."""
 
+MISSING = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
+"""Texts that are no value in a table, as pandas reads it."""
+
 VERTEX_NAMES, COMMUNITY_NAMES = (
     {"vertex", "node", "id", "name"},
     {"community", "communities", "label"},

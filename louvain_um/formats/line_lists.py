@@ -18,7 +18,7 @@ from louvain_um.formats.matrices import read_as_matrix
 from louvain_um.formats.matrixmarket import from_zero
 from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.pajek import matrix_graph, numbered_lines
-from louvain_um.formats.parse_errors import NUMBER
+from louvain_um.formats.parse_errors import NUMBER, refuse_brackets
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import is_incidence
 from louvain_um.graph.graph import Graph
@@ -114,6 +114,7 @@ def _labelled(lines: list[str], *, complete: bool) -> str:
     if any(len(row) != width for row in body) or len(titles) not in (width, width - 1):
         return ""
     corner = titles[0] if len(titles) == width else ""
+    bare = len(titles) == width and not corner  # an empty id would be an error
     titles = titles[-(width - 1) :]
     labels = [row[0] for row in body]
     cells = [cell for row in body for cell in row[1:]]
@@ -123,7 +124,7 @@ def _labelled(lines: list[str], *, complete: bool) -> str:
         return ""
     words = not any(map(NUMBER.fullmatch, labels))
     whole = len(labels) == len(titles) if complete else len(labels) <= len(titles)
-    if whole and (words or len(titles) > 3) and set(labels) <= set(titles):
+    if whole and (words or bare or len(titles) > 3) and set(labels) <= set(titles):
         return "matrix"
     numbers = np.array([float(cell or 0) for cell in cells])
     return "incidence" if is_incidence([*filter(None, [corner]), *titles], labels, numbers) else ""
@@ -285,8 +286,9 @@ def read_adjacency(file: GraphFile, options: ReadOptions) -> Graph:
     if any(text.endswith("}") for _, text in lines):
         return _read_multiline(file, lines, options)
     separator = next((s for s in "\t;," if any(s in text for _, text in lines)), None)
-    for _, text in lines:
-        first, *others = (word.strip().rstrip(":") for word in text.split(separator))
+    rows = [[word.strip().rstrip(":") for word in text.split(separator)] for _, text in lines]
+    refuse_brackets(file, rows, lines[0][0] if lines else 0)
+    for first, *others in rows:
         network.nodes.setdefault(first, {})
         for other in filter(None, others):
             network.add_edge(first, other, {})

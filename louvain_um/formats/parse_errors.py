@@ -6,9 +6,11 @@ import csv
 import re
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat
+from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat, end_of_line
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import is_number
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.I | re.A)
@@ -16,6 +18,27 @@ DECIMAL_COMMA = re.compile(r"\d+,\d+", re.A)
 WHOLE = re.compile(r"\d{1,18}", re.A)
 
 NOT_TEXT = "is not text; check whether it is compressed or in another format (format=…)"
+
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+"""The bracket that closes each."""
+
+OPEN_QUOTE = "has a quote that is not closed; close it in the same line, or remove it"
+
+
+def opens_quote(line: bytes, separator: int) -> bool:
+    """Return whether a field of a line begins with a quote that is not closed."""
+    text = np.frombuffer(line + b"\n", np.uint8)
+    return b'"' in line and bool(end_of_line(text, 0, separator) < 0)
+
+
+def refuse_brackets(file: GraphFile, rows: list[list[str]], line: int) -> None:
+    """Raise an error if every row begins with a bracket that another field closes."""
+    if rows and all(row[0][:1] in CLOSING and CLOSING[row[0][0]] not in row[0] for row in rows):
+        raise file.error(
+            f"{rows[0][0]!r} begins with a bracket that another field closes; delete the brackets "
+            "around edges, or quote ids that contain separators",
+            line,
+        )
 
 
 def split(line: bytes, separator: int) -> list[str]:
@@ -48,6 +71,8 @@ def line_error(line: bytes, expected: LineFormat) -> str:
     """Return why a line is not an edge, and the remedy."""
     if looks_binary(line) or not _utf8(line):
         return NOT_TEXT
+    if opens_quote(line, expected.separator):
+        return OPEN_QUOTE
     fields = split(line, expected.separator)
     if len(fields) < 2:
         return (
@@ -63,10 +88,10 @@ def line_error(line: bytes, expected: LineFormat) -> str:
 def named_line_error(line: bytes, expected: LineFormat) -> str:
     """Return why a line whose ids are names is not an edge, and the remedy."""
     fields = split(line, expected.separator)
-    if len(fields) >= 2 and not (fields[0] and fields[1]):
-        return "empty id; fill it in or delete the line"
-    if len(fields) < 2:
+    if len(fields) < 2 or opens_quote(line, expected.separator):
         return line_error(line, expected)
+    if not (fields[0] and fields[1]):
+        return "empty id; fill it in or delete the line"
     return shape_error(line, fields, expected)
 
 

@@ -84,7 +84,7 @@ BAD = {
     "fields after a comment": ("1 2 10\n# note\n1 2 11 5 6\n", ":3: has 5 fields instead of 3"),
     "quote over lines": (
         'a,b,1\n# note\nb,"c,2\nc,a,3\nd,e",4\n',
-        ":3: the time is missing; the file may be truncated, or a quote",
+        ":3: has a quote that is not closed",
     ),
     "return": ("1 2 10\n1 3 11\r2 3 12\n", ":2: has 6 fields instead of 3"),
     "time of 64 bits": ("1 2 18446744073709551615\n", ":1: time 18446744073709551615 is 2^62"),

@@ -26,6 +26,7 @@ READ: dict[str, tuple[str, str]] = {
     "calls.csv": ("caller,callee,calls,since\na,b,3,2001\nb,c,4,2002\n", "a-b:3 b-c:4"),
     "bytes.csv": ("src_ip,dst_ip,bytes\n10.0.0.1,10.0.0.2,5\n", "10.0.0.1-10.0.0.2:5"),
     "names.csv": ("name1,name2,score\nann,bob,2\n", "ann-bob:2"),
+    "weights.csv": ('from,to,what,weight,size\n1,2,5" a,7,3"\n2,3,"x, y","8",4\n', "1-2:7 2-3:8"),
     # Ids that a number would not give back.
     "zeros.txt": ("1 2\n2 3\n007 1\n", "007-1:1 1-2:1 2-3:1"),
     "zip.csv": ("zip1,zip2\n08540,10001\n10001,08541\n", "08540-10001:1 08541-10001:1"),
@@ -45,6 +46,7 @@ READ: dict[str, tuple[str, str]] = {
     "users.csv": ("user_id,item_id\n1,1\n1,2\n", "user_id:1-item_id:1:1 user_id:1-item_id:2:1"),
     "groups.csv": (":START_ID(A),:END_ID(B)\n1,1\n", "start_id(A):1-end_id(B):1:1"),
     # Other formats.
+    "matrix.csv": (",1,2\n1,0.0,3.0\n2,3.0,0.0\n", "1-2:3"),
     "list.lgl": ("# a\nb 2\nc\n# b\nc 1\n", "a-b:2 a-c:1 b-c:1"),
     "lists.txt": ("#me.py\n# GMT Sun Nov 29\n#\n0 1 2\n1 2\n2 3\n3\n", "0-1:1 0-2:1 1-2:1 2-3:1"),
     "lists.adjlist": ("0 1 2\n1 2\n2 3\n3\n", "0-1:1 0-2:1 1-2:1 2-3:1"),
@@ -81,6 +83,27 @@ REFUSED: dict[str, tuple[str, str]] = {
     "directed.gr": ("p sp 3 2\na 1 2 5\na 2 3 7\n", "symmetrize=True"),
     "arcs.net": ("*Vertices 3\n*Arcs\n1 2 1\n2 1 1\n", "symmetrize=True"),
     "negative.csv": (",a,b\na,1,-0.5\nb,-0.5,1\n", "signed=True"),
+    "unit.csv": (
+        "from,to,weight,way\n1,2,5 km,A\n2,3,7 km,B\n",
+        ":2: weight '5 km' is not numeric",
+    ),
+    "thousands.csv": (
+        "from,to,weight,way\n1,2,9,A\n2,3,1 234,B\n",
+        ":3: weight '1 234' is not numeric",
+    ),
+    "none.txt": ("a b None\nb c 2\n", ":1: weight 'None' is not numeric"),
+    "tuples.txt": ("(0, 0) (0, 1)\n(0, 1) (1, 1)\n", "delete the brackets"),
+    "tuples.adjlist": ("(0, 0) (0, 1)\n(0, 1)\n", "delete the brackets"),
+    "note.csv": ('from,to,note\n1,2,"late,\n3,4"\n', ":2: has a quote that is not closed"),
+    "late note.csv": (70 * "1,2,x\n" + '2,3,"a\n4,5,b"\n', ":71: has a quote that is not closed"),
+    "late words.csv": (
+        70 * "a,b,x\n" + 'b,c,x,"a\nd,e,b"\n',
+        ":71: has a quote that is not closed",
+    ),
+    "chosen.csv": (
+        "no,from,to,x\n" + 70 * "1,2,3,4\n" + '1,2,3,"a\n6,7,8,b"\n',
+        ":72: has a quote",
+    ),
     "edges.hgr": ("2 3\n1 2\n1 2 3\n", "hypergraph"),
     "list.json": ("[[0, 1], [1, 2]]", "JSON"),
 }
@@ -174,6 +197,8 @@ def test_matrices_with_labels_are_read_from_frames():
     assert any("loops='drop'" in note for note in graph.notes)
     assert graph.names.tolist() == ["a", "b"]
     assert listed(as_graph(frame, loops="drop")) == ["a-b:0.5"]
+    with warnings.catch_warnings(action="ignore"):  # numbered columns are no labels
+        assert listed(as_graph(pd.DataFrame([[1, 2, 3], [2, 3, 4]]))) == ["1-2:3", "2-3:4"]
 
 
 def forms(frame, folder):

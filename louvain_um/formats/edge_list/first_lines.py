@@ -12,6 +12,7 @@ from louvain_um.formats import column_roles as columns
 from louvain_um.formats import parse_errors
 from louvain_um.formats.column_roles import (
     ENDS,
+    MISSING,
     PAIRS,
     TIMES,
     WEIGHTS,
@@ -177,7 +178,7 @@ def has_header(rows: list[Row]) -> bool:
         and len(others[0]) > 2
         and all(map(is_word, first[:2]))
         and (
-            (not is_number(first[2]) and is_number(others[0][2]))
+            (not is_number(first[2]) and first[2] not in MISSING and is_number(others[0][2]))
             or names[2] in WEIGHTS
             or names[2] in TIMES
         )

@@ -15,7 +15,15 @@ from louvain_um.core.numbering import distinct
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, TextIdError, exact_weights
 from louvain_um.formats.edge_list.number_vertices import hash_keys
-from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat, field, pad, skip_comment
+from louvain_um.formats.edge_list.scan import (
+    TWO_IDS,
+    WEIGHT,
+    LineFormat,
+    end_of_line,
+    pad,
+    skip_comment,
+    unquoted,
+)
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import MAX_FIXED_WIDTH, is_number
 
@@ -198,17 +206,6 @@ def _number(data, start, stop, slots, starts, text, count, keys):
 
 
 @kernel()
-def _name(data, pos, separator):
-    """Return start and stop of the field at `pos` without quotes, and where the next starts."""
-    start, stop, pos = field(data, pos, separator)
-    if start < stop and data[start] == 34:  # within it, "" is a quote
-        start += 1
-        if start < stop and data[stop - 1] == 34:
-            stop -= 1
-    return start, stop, pos
-
-
-@kernel()
 def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, text, words, keys):
     """Like `scan_numbers`, with names for ids and all weights deferred to the exact parser."""
     count, lines, pos = 0, 0, 0
@@ -222,25 +219,26 @@ def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, te
             pos = after
             lines += 1
             continue
-        start, stop, pos = _name(data, pos, separator)
-        start2, stop2, pos = _name(data, pos, separator)
+        start, stop, pos = unquoted(data, pos, separator)
+        start2, stop2, pos = unquoted(data, pos, separator)
         if start == stop or start2 == stop2:
             bad = line
             break
         if shape >= WEIGHT:
             for _ in range(2, place):
-                _, _, pos = _name(data, pos, separator)
+                _, _, pos = unquoted(data, pos, separator)
             deferred[count, 0] = count
-            deferred[count, 1], deferred[count, 2], pos = _name(data, pos, separator)
+            deferred[count, 1], deferred[count, 2], pos = unquoted(data, pos, separator)
             if deferred[count, 1] == deferred[count, 2]:
                 bad = line
                 break
         if shape in (TWO_IDS, WEIGHT) and data[pos] != 10:
             bad = line
             break
-        while data[pos] != 10:
-            pos += 1
-        pos += 1
+        pos = end_of_line(data, pos, separator) + 1
+        if pos == 0:
+            bad = line
+            break
         word = _number(data, start, stop, slots, starts, text, words, keys)
         words = max(words, word + 1)
         u[count] = word

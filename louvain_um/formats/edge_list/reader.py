@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError, GraphFormatError, Uncertain, shown
+from louvain_um.errors import GraphError, Uncertain, shown
 from louvain_um.formats.build import noted
 from louvain_um.formats.column_roles import Roles, are_times, taken, unread_numbers
 from louvain_um.formats.edge_list import scan, sniff
@@ -286,13 +286,7 @@ class TimedLines:
         sample = sample_of(file)
         if not sample.text:
             raise file.error(NO_EDGES, sample.last_line)
-        try:
-            detected = sniff.sniff(file, options, timed=True)
-        except GraphFormatError:
-            if sample.text[0].count(b'"') % 2:
-                quote = "has a quote that is not closed; close it, or remove it"
-                raise file.error(quote, sample.number[0]) from None
-            raise
+        detected = sniff.sniff(file, options, timed=True)
         file.read(detected.skip)
         weighted = reads_weight(file, detected, options)
         line_format = line_format_of(detected, replace(options, signed=True), weighted=weighted)
@@ -373,7 +367,7 @@ def notes_on_weights(
         notes.append(f"weights are read from {detected.column(detected.place)}")
     if detected.decimal_comma:
         notes.append("weights have decimal commas: 1,5 is read as 1.5")
-    further = [title for title in further if title != detected.title(detected.place)]
+    further = [detected.title(place) for place in detected.numeric if place != detected.place]
     if further:
         notes.append(unread_numbers(further, uncertain=False))
     unnamed = detected.weights in ("unnamed", "taken")

@@ -41,20 +41,11 @@ def pad(c, separator):
 
 
 @kernel()
-def skip_field(data, pos, separator):
-    """Return where the next field starts or the line ends; quotes protect separators."""
-    quoted = False
-    while data[pos] != 10:
-        c = data[pos]
-        if not quoted and (c == separator or (separator == 32 and blank(c))):
-            break
-        if c == 34:
-            quoted = not quoted
-        pos += 1
-    if separator != 32 and data[pos] == separator:
-        pos += 1
-    while pad(data[pos], separator):
-        pos += 1
+def closing(data, pos):
+    """Return where the quote at `pos` is closed, or the end of its line."""
+    pos += 1
+    while data[pos] != 10 and (data[pos] != 34 or data[pos + 1] == 34):
+        pos += 2 if data[pos] == 34 else 1
     return pos
 
 
@@ -76,9 +67,7 @@ def field(data, pos, separator):
         pos += 1
     start = pos
     if data[pos] == 34:
-        pos += 1
-        while data[pos] != 10 and (data[pos] != 34 or data[pos + 1] == 34):
-            pos += 2 if data[pos] == 34 else 1
+        pos = closing(data, pos)
     while data[pos] != 10 and data[pos] != separator and not (separator == 32 and blank(data[pos])):
         pos += 1
     stop = pos
@@ -90,6 +79,31 @@ def field(data, pos, separator):
     elif data[pos] == separator:
         pos += 1
     return start, stop, pos
+
+
+@kernel()
+def unquoted(data, pos, separator):
+    """Return start and stop of the field at `pos` without quotes, and where the next starts."""
+    start, stop, pos = field(data, pos, separator)
+    if start < stop and data[start] == 34:  # within it, "" is a quote
+        start += 1
+        if start < stop and data[stop - 1] == 34:
+            stop -= 1
+    return start, stop, pos
+
+
+@kernel()
+def end_of_line(data, pos, separator):
+    """Return where the line of the fields from `pos` on ends; -1 if one opens a quote only."""
+    begin, quotes = pos, 0
+    while data[pos] != 10:
+        quotes += data[pos] == 34
+        pos += 1
+    while quotes and begin < pos:
+        start, _, begin = field(data, begin, separator)
+        if data[start] == 34 and data[closing(data, start)] == 10:
+            return -1
+    return pos
 
 
 @kernel()
@@ -174,28 +188,30 @@ def scan_numbers(data, separator, shape, place, min_id, max_id, exact, u, v, w, 
                 bad = line
                 break
             if shape >= WEIGHT:
+                for _ in range(2, place):
+                    _, _, pos = field(data, pos, separator)
                 while pad(data[pos], separator):
                     pos += 1
-                for _ in range(2, place):
-                    pos = skip_field(data, pos, separator)
                 start = pos
                 w[count], pos, sure, has_point = read_real(data, pos)
                 real = real or has_point
-                past = data[pos]
-                if not (sure and (past == 10 or past == separator or blank(past))):
-                    while data[pos] != 10 and data[pos] != separator and not blank(data[pos]):
-                        pos += 1
-                    deferred[n_deferred, 0] = count
-                    deferred[n_deferred, 1] = start
-                    deferred[n_deferred, 2] = pos
-                    n_deferred += 1
+                gap = pos
                 while pad(data[pos], separator):
                     pos += 1
+                past = data[pos] == 10 or data[pos] == separator or (separator == 32 and pos > gap)
+                if not (sure and past):
+                    deferred[n_deferred, 0] = count
+                    deferred[n_deferred, 1], deferred[n_deferred, 2], pos = unquoted(
+                        data, start, separator
+                    )
+                    n_deferred += 1
                 if shape == WEIGHT and data[pos] != 10:
                     bad = line
                     break
-            while data[pos] != 10:
-                pos += 1
+            pos = end_of_line(data, pos, separator)
+            if pos < 0:
+                bad = line
+                break
         pos += 1
         u[count] = a
         v[count] = b
@@ -253,8 +269,8 @@ class TimeColumn:
             problem = (
                 f"has {fields} fields instead of {self.width}; correct the line"
                 if fields > self.width
-                else "the time is missing; the file may be truncated, or a quote is not closed: "
-                "download it again, or complete the line"
+                else "the time is missing; the file may be truncated: download it again, or "
+                "complete the line"
             )
             raise file.error(problem, self.line(edge))
         blocks = self._blocks
@@ -341,6 +357,13 @@ def _select(data, separator, wanted, count, decimal_comma, out):
             pos = after
             out[at] = 10
             at += 1
+            continue
+        if end_of_line(data, pos, separator) < 0:  # the quote alone makes the line bad
+            out[at], out[at + 1] = 34, 10
+            at += 2
+            while data[pos] != 10:
+                pos += 1
+            pos += 1
             continue
         starts[:], stops[:] = 0, 0
         at_field = 0

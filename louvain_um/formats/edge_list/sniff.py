@@ -20,7 +20,14 @@ from louvain_um.formats.edge_list.first_lines import (
 )
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import ids_are_text, is_number
-from louvain_um.formats.parse_errors import DECIMAL_COMMA, WHOLE, split
+from louvain_um.formats.parse_errors import (
+    DECIMAL_COMMA,
+    OPEN_QUOTE,
+    WHOLE,
+    opens_quote,
+    refuse_brackets,
+    split,
+)
 from louvain_um.formats.read_options import COLUMNS, ReadOptions
 
 THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}", re.A)
@@ -101,8 +108,11 @@ def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> Dete
     if detected.separator == 9 and all(b'"' not in line for line in sample.text):
         plain = all(len(line.split()) == len(split(line, 9)) for line in sample.text)
         detected.separator = 32 if plain else 9
-    rows = [split(line, detected.separator) for line in sample.text]
     numbers = sample.number
+    for number, line in zip(numbers, sample.text, strict=True):
+        if opens_quote(line, detected.separator):
+            raise file.error(OPEN_QUOTE, number)
+    rows = [split(line, detected.separator) for line in sample.text]
     if rows and _has_header(file, sample, rows, detected, options, timed=timed):
         detected.header = text_of(sample.text[0])
         detected.skip, detected.lines = sample.past[0], numbers[0]
@@ -110,6 +120,7 @@ def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> Dete
         rows, numbers = rows[1:], numbers[1:]
     lists = not timed and not options.names_columns
     if rows and detected.header is None and lists:
+        refuse_brackets(file, rows, numbers[0])
         _refuse_members(file, rows, numbers)
     _assign_columns(file, rows, detected, options, timed=timed)
     if not rows:

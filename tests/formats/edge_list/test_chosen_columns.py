@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from louvain_um.errors import GraphError, GraphFormatError, GraphWarning, OptionError, Uncertain
@@ -297,6 +298,14 @@ def test_a_name_used_twice_matters_only_where_it_is_read(tmp_path):
     doubled = pa.table([pa.array([1, 2]), pa.array([2, 3]), pa.array(["x", "x"])],
                        names=["from", "to", "a"])  # fmt: skip
     assert listed(as_graph(doubled.append_column("a", pa.array(["y", "y"])))) == [(1, 2), (2, 3)]
+    doubled = doubled.rename_columns(["from", "to", "to"])
+    pq.write_table(doubled, tmp_path / "doubled.parquet")
+    for source in (doubled, tmp_path / "doubled.parquet"):
+        with pytest.raises(GraphError, match="two columns are named 'to'; rename one"):
+            as_graph(source)
+    path = tmp_path / "doubled.csv"
+    path.write_text("from,to,weight,weight\n1,2,3,4\n2,3,4,5\n")
+    assert "numeric column 'weight' is not read" in read_graph(path).notes
 
 
 def test_named_columns_of_a_label_file_are_edges(tmp_path):
