@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError, warn
+from louvain_um.formats.column_roles import UNIX_TIMES
 from louvain_um.formats.file_types import require
 from louvain_um.formats.graph_file import GraphFile
 
@@ -185,6 +186,12 @@ UNIT_SECONDS: Final = {
 MOST_STEPS: Final = 10_000_000
 """Steps of a stream: more are a slip in the unit."""
 
+FRACTIONS: Final = {"nanoseconds": 10**9, "microseconds": 10**6, "milliseconds": 1000}
+"""How many of each are a second."""
+
+DAY: Final = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+"""A date that may pass for a number."""
+
 NO_IDS = np.zeros(0, np.uint32)
 
 
@@ -260,7 +267,7 @@ class Windows:
                 f"window {window} is shorter than every {every}: edges that leave the window "
                 "within their own step are never in the graph"
             )
-        self._option = every
+        self._options = {"every": every, "window": window}
         self.origin: int | float | None = None
         self.number = 0
         self.ended: EdgeBlock | None = None
@@ -279,17 +286,33 @@ class Windows:
             return
         if self.origin is None:
             self.origin = edges.times[0].item()
+            self._check_units(self.origin, edges.times[-1].item())
         last = edges.times[-1].item()
         # NaN where the difference of two times is too large for a number is too many, too.
         if self.by_time and not (last - self.origin) // self.every < MOST_STEPS:
             remedy = f"must be longer: it gives more than {MOST_STEPS:,} steps"
-            raise OptionError("every", self._option, remedy)
+            raise OptionError("every", self._options["every"], remedy)
         held = self.held
         self._held = edges if held is None else held.joined(edges)
         while (end := self._next_end(self._held)) is not None:
             step = self._step(self._held, end)
             self.number += 1
             yield step
+
+    def _check_units(self, first: Any, last: Any) -> None:
+        """Raise for minutes and longer units if times seem to be something else than seconds."""
+        found = (each for each in FRACTIONS.items() if first >= UNIX_TIMES[0] * each[1])
+        what, many = next(found, ("", 0))
+        if DAY.fullmatch(str(first)) and DAY.fullmatch(str(last)):
+            what = "dates"
+        for option, value in self._options.items() if what else ():
+            size, by_time = (0, False) if value is None else span(option, value)
+            if by_time and not str(value).strip().endswith("s"):
+                remedy = f"pass {{option}} {size * many:.0f}s"
+                if not many:
+                    remedy = "pass date_format='%Y%m%d' (--date-format)"
+                problem = f"times such as {first} seem to be {what}, not seconds"
+                raise OptionError(option, value, remedy, problem)
 
     def close(self) -> Iterator[Step]:
         """Yield the step of the edges that wait, if there are any; others may follow."""

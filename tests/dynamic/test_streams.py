@@ -287,6 +287,26 @@ def test_too_many_steps_are_refused(times):
         next(stream.steps(every="1s"))
 
 
+@pytest.mark.parametrize(
+    ("time", "advice"),
+    [
+        (1704067200000, "milliseconds, not seconds; pass every 3600000s"),
+        (1704067200000000, "microseconds, not seconds; pass every 3600000000s"),
+        (1704067200 * 10**9, "nanoseconds, not seconds; pass every 3600000000000s"),
+        (20240131, "dates, not seconds; pass date_format='%Y%m%d'"),
+    ],
+)
+def test_times_that_are_no_seconds_take_no_hours(time, advice):
+    ids, times = np.zeros(2, np.uint32), np.array([time, time])
+    edges = EdgeBlock(u=ids, v=ids, times=times)
+    for window in (None, "7200s", 7):
+        with pytest.raises(OptionError, match=f"times such as {time} seem to be {advice}"):
+            next(Windows("1h", window).feed(edges))
+    with pytest.raises(OptionError, match="window" if "every" in advice else advice):
+        next(Windows(1, "1h").feed(edges))
+    assert [len(step) for step in Windows(1, "3600s").feed(edges)] == [1, 1]
+
+
 def test_a_real_stream(shared_data):
     stream = lu.read_stream(shared_data / "CollegeMsg.txt.gz")
     graph = stream.graph()
