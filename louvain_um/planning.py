@@ -236,7 +236,7 @@ class Measured:
 def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and the skew of its degrees."""
     from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.gpu.memory.graph_stats import graph_stats
+    from louvain_um.gpu.memory.loading import survey
     from louvain_um.gpu.memory.run_plan import shape_of
 
     if not isinstance(graph, Graph | DeviceGraph):
@@ -244,7 +244,7 @@ def measure(graph: Any, method: Method) -> Measured:
 
         graph = graph_of(graph)
     graph = getattr(graph, "there", None) or graph
-    degrees = graph_stats(graph)
+    degrees = survey(graph)
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
     shape = shape_of(graph, Options(method=method), degrees)
     return Measured(shape, degrees.degree_squares / max(graph.n_arcs, 1), source, graph)

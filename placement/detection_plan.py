@@ -221,7 +221,10 @@ class Plan:
     @cached_property
     def in_core_bytes(self) -> int:
         """Bytes of the device that the run takes in core: 100 % of budgets and oversubscription."""
-        return device_bytes_in_core(self.request.declared.arrays(False), separate=True)
+        form = self.choice.form
+        plain = not form.low_scratch and not form.compact
+        arrays = form.arrays if plain else self.request.declared.arrays(False)
+        return device_bytes_in_core(arrays, separate=True)
 
     @cached_property
     def device_in_core(self) -> int:

@@ -27,8 +27,7 @@ from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.generate.generate import DeviceRandomGraphs
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.memory import shape
-from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
+from louvain_um.gpu.memory import graph_stats, shape
 from louvain_um.gpu.move import arguments
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
@@ -336,9 +335,12 @@ def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(monkeypatch, emulate
     with emulated_devices(monkeypatch, emulated, 1):
         cupy = sys.modules["cupy"]
         cupy.zeros, cupy.asarray = lambda *shape: there(np.zeros(*shape)), there
+        cupy.empty = cupy.zeros
+        for module in (relabel, graph_stats):
+            monkeypatch.setattr(module, "SAMPLED_FROM", 1)
         found = relabel.survey(there(graph.offsets), there(graph.targets))
-    clustering = sampled_clustering(graph.offsets, graph.targets)
-    assert found == degree_stats(graph.offsets)._replace(clustering=clustering)
+    assert found == graph_stats.graph_stats(graph)
+    assert (found.structure is None) == (graph.n_arcs == 0)
 
 
 @pytest.mark.parametrize("budget", [None, "22%"])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.parallel import over_pieces
 from louvain_um.gpu.memory.packed import MOST_WEIGHT
+from louvain_um.graph.graph import Graph
 from louvain_um.placement.model.workload import LocalStructure
 
 
@@ -29,35 +30,14 @@ HUB_DEGREE: Final = 1024
 """Arcs of a vertex above which it may take a table of its own (`launch.BLOCK_MAX`)."""
 
 
-def graph_stats(graph: Any) -> DegreeStats:
-    """Return the statistics of a graph, samples of its arcs among them."""
-    offsets, targets = read_where_it_is(graph.offsets), read_where_it_is(graph.targets)
-    return degree_stats(graph.offsets)._replace(
+def graph_stats(graph: Graph) -> DegreeStats:
+    """Return the statistics of a graph on the host, samples of its arcs among them."""
+    offsets, targets = graph.offsets, graph.targets
+    return degree_stats(offsets)._replace(
         clustering=sampled_clustering(offsets, targets),
         weights16=fit16(graph.weights),
         structure=sampled_structure(offsets, targets),
     )
-
-
-class ArrayOnDevice:
-    """An array on a device, of which some entries at a time are read."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def __getitem__(self, places: NDArray[np.int64]) -> NDArray[Any]:
-        import cupy
-
-        found: NDArray[Any] = cupy.asnumpy(self.array[cupy.asarray(places)])
-        return found
-
-
-def read_where_it_is(array: Any) -> NDArray[Any] | ArrayOnDevice:
-    """Return what reads entries of an array, on the host or on a device."""
-    return array if isinstance(array, np.ndarray) else ArrayOnDevice(array)
 
 
 def fit16(weights: Any) -> bool:
@@ -151,8 +131,13 @@ def sampled_structure(offsets: Any, targets: Any) -> LocalStructure | None:
     at = np.repeat(u[: SAMPLED // WALKS], WALKS)
     for _ in range(STEPS):
         at = neighbour(at)
-    from_ = np.repeat(np.arange(SAMPLED // WALKS), WALKS)
-    _, met = np.unique(from_ * len(offsets) + at, return_counts=True)
+    return structure_of(squares, at)
+
+
+def structure_of(squares: float, ends: NDArray[np.integer[Any]]) -> LocalStructure:
+    """Return what samples say, of the share of paths that an arc closes and of ends of walks."""
+    walks = ends.astype(np.int64) + (np.arange(SAMPLED) // WALKS << 32)
+    _, met = np.unique(walks, return_counts=True)
     return LocalStructure(
         squares=squares, collisions=float((met * (met - 1)).sum() / (SAMPLED * (WALKS - 1)))
     )

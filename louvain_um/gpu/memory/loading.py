@@ -8,13 +8,7 @@ import numpy as np
 
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
-from louvain_um.gpu.memory.graph_stats import (
-    ArrayOnDevice,
-    DegreeStats,
-    fit16,
-    graph_stats,
-    sampled_structure,
-)
+from louvain_um.gpu.memory.graph_stats import DegreeStats, fit16, graph_stats
 from louvain_um.gpu.memory.packed import HEADER, Packer
 from louvain_um.gpu.move.move import add_degrees
 from louvain_um.gpu.out_of_core.vertex_blocks import PageToucher, VertexBlocks
@@ -32,8 +26,7 @@ def survey(graph: Graph | DeviceGraph) -> DegreeStats:
     """Return what a plan needs to know of a graph besides its size."""
     if isinstance(graph, DeviceGraph):
         found = relabel.survey(graph.offsets, graph.targets)
-        structure = sampled_structure(ArrayOnDevice(graph.offsets), ArrayOnDevice(graph.targets))
-        return found._replace(weights16=fit16(graph.weights), structure=structure)
+        return found._replace(weights16=fit16(graph.weights))
     return graph_stats(graph)
 
 

@@ -318,10 +318,20 @@ __global__ void BOUNDS survey_degrees(i64 n, const i64* offsets, u64 hub_degree,
   }
 }
 
+// Whether an arc joins two vertices; targets are ascending within a row. The shorter row is searched.
+__device__ bool joined_by_arc(const i64* offsets, const u32* targets, u32 u, u32 v) {
+  if (offsets[u + 1ll] - offsets[u] > offsets[v + 1ll] - offsets[v]) {
+    const u32 longer = u;
+    u = v;
+    v = longer;
+  }
+  const i64 low = offsets[u], high = offsets[u + 1ll];
+  return targets[low + last_at_most(targets + low, (u32)(high - low), v)] == v;
+}
+
 // Counts pairs of neighbours that are drawn by numbers from 0 to 1: of each of three rows, one per
 // pair. The first draws an arc, at whose end the others draw two neighbours. stats[0] becomes the
 // number of pairs of two vertices, stats[1] that of pairs that are neighbours; both are 0 before.
-// Targets are ascending within a row.
 __global__ void BOUNDS sample_wedges(i64 wedges, const i64* offsets, const u32* targets, i64 arcs,
                                      const double* draws, u64* stats) {
   u64 pairs = 0, joined = 0;
@@ -332,19 +342,48 @@ __global__ void BOUNDS sample_wedges(i64 wedges, const i64* offsets, const u32* 
     const i64 second = (i64)(draws[2 * wedges + i] * degree);
     if (first == second) continue;
     ++pairs;
-    u32 u = targets[row + first], v = targets[row + second];
-    if (offsets[u + 1ll] - offsets[u] > offsets[v + 1ll] - offsets[v]) {
-      const u32 longer = u;
-      u = v;
-      v = longer;
-    }
-    const i64 low = offsets[u], high = offsets[u + 1ll];
-    joined += targets[low + last_at_most(targets + low, (u32)(high - low), v)] == v;
+    joined += joined_by_arc(offsets, targets, targets[row + first], targets[row + second]);
   }
   pairs = block_sum(pairs);
   joined = block_sum(joined);
   if (threadIdx.x == 0) {
     atomicAdd(stats, pairs);
+    atomicAdd(stats + 1, joined);
+  }
+}
+
+// A neighbour that a number from 0 to 1 draws.
+__device__ u32 drawn_neighbour(const i64* offsets, const u32* targets, u32 v, double draw) {
+  const i64 row = offsets[v], degree = offsets[v + 1ll] - row;
+  return targets[row + (i64)(draw * degree)];
+}
+
+// Counts paths of three arcs, each around an arc that is drawn, and walks from where such arcs end,
+// `walks` from the same vertex. stats[0] becomes the number of paths of four vertices, stats[1] that of
+// paths whose ends an arc joins; both are 0 before. ends[i] is where walk i ends.
+__global__ void BOUNDS sample_structure(i64 samples, i64 walks, i64 steps, const i64* offsets,
+                                        const u32* targets, i64 arcs, const double* draws, u32* ends,
+                                        u64* stats) {
+  u64 paths = 0, joined = 0;
+  for (i64 i = grid_thread(); i < samples; i += grid_threads()) {
+    const double* draw = draws + i;
+    const u32 u = targets[(i64)(*draw * arcs)];
+    const u32 v = drawn_neighbour(offsets, targets, u, *(draw += samples));
+    const u32 of_u = drawn_neighbour(offsets, targets, u, *(draw += samples));
+    const u32 of_v = drawn_neighbour(offsets, targets, v, *(draw += samples));
+    if (of_u != v && of_v != u && of_u != of_v) {
+      ++paths;
+      joined += joined_by_arc(offsets, targets, of_u, of_v);
+    }
+    u32 at = targets[(i64)(draws[i / walks] * arcs)];
+    for (i64 step = 0; step < steps; ++step)
+      at = drawn_neighbour(offsets, targets, at, *(draw += samples));
+    ends[i] = at;
+  }
+  paths = block_sum(paths);
+  joined = block_sum(joined);
+  if (threadIdx.x == 0) {
+    atomicAdd(stats, paths);
     atomicAdd(stats + 1, joined);
   }
 }

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from louvain_um.core.objective import Sums
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
-from louvain_um.gpu.memory.graph_stats import HUB_DEGREE, DegreeStats, wedge_draws
+from louvain_um.gpu.memory.graph_stats import (
+    HUB_DEGREE,
+    SAMPLED_FROM,
+    STEPS,
+    WALKS,
+    DegreeStats,
+    structure_draws,
+    structure_of,
+    wedge_draws,
+)
 from louvain_um.gpu.runtime.kernel_list import (
     PACKED,
     PACKED_OFFSETS32,
@@ -192,19 +201,35 @@ def sort_workspace(memory: RunMemory) -> Iterator[None]:
 
 
 def survey(offsets: Any, targets: Any) -> DegreeStats:
-    """Return statistics of a graph's degrees, and of triangles as `sampled_clustering` does."""
+    """Return statistics of a graph, as `graph_stats` does, but without its weights."""
     import cupy
 
-    stats = cupy.zeros(6, np.uint64)
+    arcs, draws, ends = len(targets), structure_draws(), None
+    stats = cupy.zeros(8, np.uint64)
     run("survey_degrees", len(offsets) - 1, offsets, np.uint64(HUB_DEGREE), stats)
-    if arcs := len(targets):
-        # A thread has one pair: its reads follow from each other.
-        draws = wedge_draws()
-        wedges = draws.shape[1]
-        launch = Launcher("relabel", "sample_wedges", most=-(-wedges // THREADS))
-        launch(np.int64(wedges), offsets, targets, np.int64(arcs), cupy.asarray(draws), stats[4:])
-    max_degree, squares, isolated, hub_arcs, open_wedges, joined = stats.tolist()
-    return DegreeStats(max_degree, squares, isolated, hub_arcs, joined / max(open_wedges, 1))
+    if arcs:
+        _sample("sample_wedges", offsets, targets, wedge_draws(), stats[4:])
+    if arcs >= SAMPLED_FROM:
+        ends = cupy.empty(draws.shape[1], np.uint32)
+        _sample("sample_structure", offsets, targets, draws, ends, stats[6:], sizes=(WALKS, STEPS))
+    max_degree, squares, isolated, hub_arcs, *pairs, paths, closed = stats.tolist()
+    return DegreeStats(
+        max_degree, squares, isolated, hub_arcs,
+        clustering=pairs[1] / max(pairs[0], 1),
+        structure=None if ends is None else structure_of(closed / max(paths, 1), ends.get()),
+    )  # fmt: skip
+
+
+def _sample(
+    name: str, offsets: Any, targets: Any, draws: NDArray[np.float64], *found: Any, sizes: Any = ()
+) -> None:
+    """Launch a kernel with a thread for each sample: its reads follow from each other."""
+    import cupy
+
+    samples = draws.shape[1]
+    launch = Launcher("relabel", name, most=-(-samples // THREADS))
+    counts = [np.int64(count) for count in (samples, *sizes)]
+    launch(*counts, offsets, targets, np.int64(len(targets)), cupy.asarray(draws), *found)
 
 
 class Join:

@@ -120,6 +120,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "follow",
                     "survey_degrees",
                     "sample_wedges",
+                    "sample_structure",
                 ),
                 NO_TEMPLATE,
             ),
