@@ -56,11 +56,11 @@ RELATIONS = {
 """Names of columns that say how two ends are related, as `plain` returns them."""
 
 RECORDS = {
-    "suid", "id", "index", "key", "row", "row_id", "edge", "edge_id", "record", "line", "order",
+    "suid", "id", "index", "networkx", "row", "edge", "record", "line", "order",
     "invoice", "transaction", "receipt", "ticket", "booking", "payment", "call", "message",
     "event", "session", "trip", "rental", "sale", "purchase", "visit", "shipment",
 }  # fmt: skip
-"""Names of columns that number the records of a table, without ``id`` or ``no`` at the end."""
+"""Names of columns that number the records of a table, without ``no`` or ``key`` at the end."""
 
 FLAGS = {"selected", "directed", "direction", "name", "shared_name", "comment", "description"}
 """Names of columns that describe an edge: never one of its ends unless asked for."""
@@ -314,7 +314,7 @@ def plain(name: str) -> str:
 
 def is_id(name: str) -> bool:
     """Return whether a column's name says that its numbers are ids."""
-    return name.lower() in (*ROW_NUMBERS, "id", "index") or name.lower().endswith("_id")
+    return name.lower() in (*ROW_NUMBERS, "id", "index", "key") or name.lower().endswith("_id")
 
 
 def is_record(name: str) -> bool:

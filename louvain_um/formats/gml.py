@@ -14,7 +14,7 @@ from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
 TOKEN = re.compile(
-    r"""[ \t\r\n]*(?:#[^\n]*\n[ \t\r\n]*)*(?:
+    r"""[ \t\r\n]*(?:\#[^\n]*(?:\n|\Z)[ \t\r\n]*)*(?:
         (?P<key>[A-Za-z_][\w.-]*)|(?P<open>\[)|(?P<close>\])|"(?P<text>[^"]*)"
         |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|nan)\b)|(?P<end>\Z)
     )""",

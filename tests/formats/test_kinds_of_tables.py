@@ -64,6 +64,8 @@ READ: dict[str, tuple[str, str]] = {
     "d3.json": ('{"nodes": [{"name": "a"}, {"name": "b"}], "links": [{"source": 0, "target": 1}]}', "a-b:1"),
     "records.json": ('[{"source": "a", "target": "b", "weight": 2}]', "a-b:2"),
     "records.jsonl": ('{"from": "a", "to": "b", "cnt": 2}\n{"from": "b", "to": "c", "cnt": 1}\n', "a-b:2 b-c:1"),
+    "multi.gml": ('# two\ngraph [ node [ id 1 label "A" ] node [ id 2 label "B" ] edge [ source 1 target 2 key 0 ]\n# more\nedge [ source 1 target 2 key 1 ] ] # end', "A-B:2"),
+    "keys.csv": ("source,target,key\na,b,0\na,b,1\n", "a-b:1"),
     "value.gml": ('graph [ node [ id 1 label "A" ] node [ id 2 ] edge [ source 1 target 2 VALUE 3.5 ] ]', "2-A:3.5"),
 }  # fmt: skip
 """File → its text, and the edges that are read of it with their weights."""
