@@ -45,6 +45,9 @@ VERTICES_KEY = b"louvain_um_vertices"
 """Metadata key of the number of vertices, isolated ones included."""
 
 
+LACKS = "column {} lacks {:,} of its {:,} values; fill them in, or drop those rows"
+
+
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a Parquet table; `column_roles` chooses the columns."""
     parquet = require("pyarrow.parquet", file.name)
@@ -109,7 +112,7 @@ def _numbers(path: str, table: Any, name: str, kind: Any, *, narrow: bool = True
         parallel.run(read_some, max(1, min(parallel.default_threads(), len(groups))))
     pyarrow.default_memory_pool().release_unused()
     if any(missing):
-        raise GraphError(f"{sum(missing)} values are missing; drop those rows")
+        raise GraphError(LACKS.format(name, sum(missing), ends[-1]))
     return _numbers(path, table, name, kind, narrow=False) if wide else values
 
 
@@ -197,8 +200,16 @@ def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:
         raise file.error("has a line that is null; write an object for each edge")
     alone = reader.ReadOptions(use_threads=False)
 
+    def read_as(schema: Any) -> Any:
+        kinds = reader.ParseOptions(explicit_schema=schema)
+        return reader.read_json(pyarrow.BufferReader(data), alone, kinds)
+
     def build() -> Graph:
-        table = reader.read_json(pyarrow.BufferReader(data), read_options=alone)
+        table = read_as(None)
+        # Text that looks like dates is text.
+        dates = [f.name for f in table.schema if pyarrow.types.is_timestamp(f.type)]
+        if dates:
+            table = read_as(pyarrow.schema(dict.fromkeys(dates, pyarrow.string())))
         return table_graph(table, options)
 
     return checked(file, build, "JSON lines")
@@ -255,7 +266,7 @@ def from_arrow(column: Any, title: str) -> NDArray[Any]:
 
     types, kind = pyarrow.types, column.type
     if column.null_count:
-        raise GraphError(f"{column.null_count} values are missing; drop those rows")
+        raise GraphError(LACKS.format(title, column.null_count, len(column)))
     if getattr(kind, "extension_name", "") == "arrow.uuid":
         return objects([str(value) for value in column.to_pylist()])
     if types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType):

@@ -147,8 +147,11 @@ def _id(file: GraphFile, value: Any) -> Any:
 
 
 def _read_records(file: GraphFile, records: list[Attributes], options: ReadOptions) -> Graph:
-    """Read a list of edges, each an object with the same keys."""
+    """Read a list of edges, each an object."""
     from louvain_um.formats.arrow import checked, table_graph
 
     rows = require("pyarrow", file.name).Table.from_pylist
+    # Arrow takes the keys of the first object only.
+    first = {**dict.fromkeys(key for each in records for key in each), **records[0]}
+    records = [first, *records[1:]]
     return checked(file, lambda: table_graph(rows(records), options), "a list of edges")

@@ -356,7 +356,7 @@ def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
         (pd.DataFrame({"a": [1], "b": [2]}), "the table: has no column named time"),
         (
             pd.DataFrame({"a": [1, 2], "b": [2, None], "time": [1, 2]}),
-            "the table: 1 values are missing; drop those rows",
+            "the table: column b lacks 1 of its 2 values; fill them in",
         ),
         (
             pd.DataFrame({"a": [1, 2], "b": [2, 3], "time": [2, 1]}),

@@ -66,6 +66,7 @@ READ: dict[str, tuple[str, str]] = {
     "records.jsonl": ('{"from": "a", "to": "b", "cnt": 2}\n{"from": "b", "to": "c", "cnt": 1}\n', "a-b:2 b-c:1"),
     "multi.gml": ('# two\ngraph [ node [ id 1 label "A" ] node [ id 2 label "B" ] edge [ source 1 target 2 key 0 ]\n# more\nedge [ source 1 target 2 key 1 ] ] # end', "A-B:2"),
     "keys.csv": ("source,target,key\na,b,0\na,b,1\n", "a-b:1"),
+    "dates.jsonl": ('{"from": "2024-01-31", "to": "2024-02-29"}\n{"from": "2024-02-29", "to": "x"}\n', "2024-01-31-2024-02-29:1 2024-02-29-x:1"),
     "value.gml": ('graph [ node [ id 1 label "A" ] node [ id 2 ] edge [ source 1 target 2 VALUE 3.5 ] ]', "2-A:3.5"),
 }  # fmt: skip
 """File → its text, and the edges that are read of it with their weights."""
@@ -105,6 +106,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "chosen.csv": (
         "no,from,to,x\n" + 70 * "1,2,3,4\n" + '1,2,3,"a\n6,7,8,b"\n',
         ":72: has a quote",
+    ),
+    "some.json": (
+        '[{"from": "a", "to": "b"}, {"from": "b", "to": "c", "weight": 3}]',
+        "column weight lacks 1 of its 2 values",
     ),
     "edges.hgr": ("2 3\n1 2\n1 2 3\n", "hypergraph"),
     "list.json": ("[[0, 1], [1, 2]]", "JSON"),
