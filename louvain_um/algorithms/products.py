@@ -92,6 +92,7 @@ def pagerank(
         raise OptionError("tolerance", tolerance, "must be a number of at least 0")
     if not is_whole(max_iterations) or max_iterations < 1:
         raise OptionError("max_iterations", max_iterations, "must be a whole number of at least 1")
+    damping, tolerance = float(damping), float(tolerance)
     change = int(min(tolerance, 2.0) * UNIT)
     expected = iterations_to(tolerance, int(max_iterations))
     with running("pagerank", graph, observer, iterations=expected, **options) as run:

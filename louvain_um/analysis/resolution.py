@@ -160,7 +160,7 @@ def _range(
     for name, value in ends.items():
         if not is_number(value):
             raise OptionError(name, value, "must be a number")
-        if not LEAST <= value <= MOST:
+        if not LEAST <= float(value) <= MOST:
             raise OptionError(name, value, f"must lie in {LEAST:g} … {MOST:g}")
     first, last = float(ends["low"]), float(ends["high"])
     if first >= last:

@@ -166,7 +166,7 @@ def modularity(
     >>> round(lu.modularity(g, [{0, 1, 2}, {3, 4, 5}]), 4)
     0.3571
     """
-    _check_resolution(resolution)
+    resolution = _finite(resolution)
     if not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
@@ -176,17 +176,18 @@ def modularity(
     return value_of(graph, dense, *community_weights(graph, dense), resolution, objective)
 
 
-def _check_resolution(resolution: object) -> None:
-    """Raise an OptionError unless a resolution is a finite number."""
+def _finite(resolution: object) -> float:
+    """Return a resolution as a number of Python's; raise an OptionError unless it is finite."""
     if not (is_number(resolution) and isfinite(resolution)):
         raise OptionError("resolution", resolution, "must be a number")
+    return float(resolution)
 
 
 def quality(
     graph: Graph, labels: Given, resolution: float = 1.0, *, objective: ObjectiveName = "modularity"
 ) -> Quality:
     """Report modularity, coverage, and each community's conductance, density and components."""
-    _check_resolution(resolution)
+    resolution = _finite(resolution)
     dense = dense_labels(graph, labels)
     sizes = community_sizes(dense)
     inside, volumes, joined, parts = _counts(graph, dense, sizes)

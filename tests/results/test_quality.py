@@ -91,6 +91,18 @@ def test_modularity_is_exact_for_heavy_weights():
     assert modularity(graph, [0, 0, 1]) == pytest.approx(float(expected), rel=1e-15)
 
 
+def test_numbers_of_numpy_are_those_of_python():
+    graph = lu.as_graph(nx.karate_club_graph())
+    for value in (np.float32(1.1), np.float16(0.7), np.int8(2)):
+        found = [lu.modularity(graph, np.arange(34) % 3, at) for at in (value, float(value))]
+        assert found[0] == found[1]
+        assert type(found[0]) is float
+        profiles = [lu.resolution_profile(graph, low=at, high=4) for at in (value, float(value))]
+        assert profiles[0].low == profiles[1].low
+    ranks = [lu.pagerank(graph, damping=at) for at in (np.float32(0.9), float(np.float32(0.9)))]
+    assert np.array_equal(*ranks)
+
+
 def test_long_paths_are_one_piece():
     n = 2000
     order = np.random.default_rng(1).permutation(n)

@@ -191,6 +191,11 @@ def read(path: str | Path, text: str) -> Labels:
         )
     if kind == "header":
         width, written = len(fields), fields[:2] == WRITTEN_HEADER
+        names = [plain(name.strip(' "')) for name in fields[:2]]
+        others = VERTEX_NAMES | KINDS | PEOPLE | THINGS
+        if len(names) == 2 and names[0] in COMMUNITY_NAMES and names[1] in others:
+            problem = "names the community before the vertex; write the vertex first"
+            raise GraphFormatError(problem, path, text.count("\n", 0, first.start(1)) + 1)
         # Its newline stays, which keeps line numbers.
         text = text[: first.start(1)] + text[first.end() :]
     if not (written and re.search("[#%]", text)):

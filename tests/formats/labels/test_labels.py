@@ -394,6 +394,10 @@ def test_a_header_is_no_member(tmp_path, separator, head, rows):
 
 def test_a_header_over_one_column_is_no_member(tmp_path):
     path = tmp_path / "l.txt"
+    for head in ("community,vertex", "Cluster,user_id"):
+        path.write_text(f"# c\n{head}\n0,1\n1,2\n2,0\n")
+        with pytest.raises(GraphFormatError, match=":2: names the community before the vertex"):
+            read_labels(path)
     path.write_text("planted\n0\n0\n1\n")
     assert read_labels(path).communities.tolist() == [0, 0, 1]
 
