@@ -52,13 +52,18 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
 
 
-@pytest.fixture(autouse=True)
-def turn(request):
-    """Let a test marked `alone` have the device to itself, where several processes share it."""
-    alone = request.node.get_closest_marker("alone") is not None
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Let a test marked `alone` have the device to itself, where several processes share it.
+
+    Fixtures of all scopes are included: the first one makes a context, which takes memory.
+    """
+    if item.get_closest_marker("gpu") is None:
+        return (yield)
+    alone = item.get_closest_marker("alone") is not None
     with open(Path(tempfile.gettempdir()) / "louvain-um-device.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        yield
+        return (yield)
 
 
 @pytest.fixture(scope="session")
