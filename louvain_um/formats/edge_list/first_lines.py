@@ -41,13 +41,14 @@ ANNOUNCED = re.compile(rb"nodes:?\s*([\d,]+)", re.I)
 
 @dataclass(slots=True)
 class Sample:
-    """Lines that are not comments, and the position and line number of each line's end."""
+    """Lines that are not comments, where each ends and its number, and comments with theirs."""
 
     text: list[bytes]
     past: list[int]
     number: list[int]
     announced: int | None
     names: list[str]
+    comments: list[tuple[int, bytes]]
     comment: bytes = b""
     konect: str = ""
     last_line: int = 0
@@ -66,7 +67,7 @@ def sample_of(file: GraphFile) -> Sample:
 
 
 def _from_head(file: GraphFile, head: bytes, complete: bool) -> Sample:
-    sample = Sample([], [], [], None, [])
+    sample = Sample([], [], [], None, [], [])
     place = 0
     for number, line in enumerate(head.splitlines(keepends=True), 1):
         place += len(line)
@@ -84,6 +85,7 @@ def _from_head(file: GraphFile, head: bytes, complete: bool) -> Sample:
             if not sample.text and (kind := KONECT.fullmatch(text)):
                 sample.konect = kind[1].decode()
             words = text.lstrip(b"#%/ ").decode("utf-8", "replace").lower().split()
+            sample.comments.append((number, text))
             if not sample.text:
                 sample.comment = text.lstrip(b"#%/ \t")
             behind = {*columns.WEIGHTS, *columns.TIMES}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from louvain_um.errors import GraphError, Uncertain
+from louvain_um.errors import GraphError, Uncertain, shown
 from louvain_um.formats import column_roles as columns
 from louvain_um.formats.column_roles import Roles, choose, choose_timed
 from louvain_um.formats.edge_list import first_lines as header
@@ -38,6 +38,9 @@ MORE_LINES = 1000
 
 LEAST_MATRIX = 4
 """Lines of the smallest matrix that is no edge list: three columns can be weighted edges."""
+
+COMMENT_OF_WORDS = re.compile(rb"(#|%|//)[\s#%/]")
+"""How a comment begins that is no field such as #python."""
 
 BETWEEN = {"->", "-->", "--", "-", "→", "=>", "<->"}
 """What is no id, but stands between the ends of an edge."""
@@ -113,6 +116,7 @@ def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> Dete
         if opens_quote(line, detected.separator):
             raise file.error(OPEN_QUOTE, number)
     rows = [split(line, detected.separator) for line in sample.text]
+    _note_comments(detected, sample, rows)
     if rows and _has_header(file, sample, rows, detected, options, timed=timed):
         detected.header = text_of(sample.text[0])
         detected.skip, detected.lines = sample.past[0], numbers[0]
@@ -152,6 +156,23 @@ def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> Dete
     if detected.header is not None and options.header is None:
         _check_names(file, detected, chosen=options.names_columns)
     return detected
+
+
+def _note_comments(detected: DetectedFormat, sample: Sample, rows: list[list[str]]) -> None:
+    """Note a comment that may be an edge: it has as many fields, or there are no other lines."""
+    blanks, width = detected.separator == 32, len(rows[-1]) if rows else 0
+    words = blanks or width < 3
+    found = [
+        (number, line)
+        for number, line in sample.comments
+        if not (rows and len(split(line, detected.separator)) != width)
+        and not (words and COMMENT_OF_WORDS.match(line))
+    ]
+    several = len(found) > 1 and not (rows and blanks)
+    if found and (several or (rows and found[-1][0] > sample.number[0])):
+        number, line = found[-1]
+        left_out = f"line {number} ({shown(text_of(line))}) is left out as a comment"
+        detected.notes.append(Uncertain(f"{left_out}; if it is an edge, quote its first field"))
 
 
 def _refuse_matrix(file: GraphFile, rows: list[list[str]], line: int) -> None:

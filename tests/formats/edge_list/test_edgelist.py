@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louvain_um.errors import GraphFormatError, OptionError
+from louvain_um.errors import GraphFormatError, GraphWarning, OptionError
 from louvain_um.formats import read_graph
 from louvain_um.formats.edge_list import edges
 from louvain_um.formats.edge_list.number_vertices import number_vertices
@@ -150,6 +150,25 @@ def test_names(tmp_path):
     assert read(tmp_path, "1 x\n", ids="text").n_vertices == 2
     long = read(tmp_path, f"a {'b' * 100}\n")
     assert long.names.tolist() == ["a", "b" * 100]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("from,to,weight\nx,y,1\n#tea,#milk,5\n", 3),
+        ("from,to,weight\n# tea,x,5\nx,y,1\n", 2),
+        ("x y\n# two words\n#tea milk\n", 3),
+        ("#tea,#milk\n#milk,#x\nx,y\n", 2),
+        ("#author john\n#date 2026-01-31\nx y\n", None),
+        ("#from,to\nx,y\n", None),
+        ("x,y\n# of tea, milk\n#tea\n", None),
+    ],
+)
+def test_comments_that_may_be_edges_are_noted(tmp_path, text, line):
+    with pytest.warns(GraphWarning, match=f"line {line} .* comment") if line else nullcontext():
+        assert read(tmp_path, text).n_edges == 1
+    with pytest.warns(GraphWarning, match="line 2 "):
+        assert read(tmp_path, "#tea,#milk\n#milk,#x\n").n_edges == 0
 
 
 def test_names_do_not_depend_on_the_order_of_lines(tmp_path):
