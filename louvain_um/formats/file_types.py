@@ -171,6 +171,8 @@ def format_of_content(head: bytes) -> str:
         return "npz"
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "feather"
     start = head.lstrip()
     if start.startswith((b"<?xml", b"<graphml", b"<gexf")):
         return "gexf" if b"<gexf" in head else "graphml"

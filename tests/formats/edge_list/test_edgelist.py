@@ -8,9 +8,11 @@ import warnings
 from contextlib import nullcontext
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from louvain_um.errors import GraphFormatError, GraphWarning, OptionError
 from louvain_um.formats import read_graph
@@ -326,6 +328,10 @@ def test_standard_input(monkeypatch):
     assert read_graph("-").n_edges == 2
     pipe(b"%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
     assert read_graph("-").n_edges == 1
+    table = io.BytesIO()
+    feather.write_feather(pa.table({"source": [0, 1], "target": [1, 2]}), table)
+    pipe(table.getvalue())
+    assert read_graph("-").n_edges == 2
     pipe(b"2 1\n2\n1\n")
     assert read_graph("-", format="metis").n_edges == 1
     pipe(b"0 1\n1\n")
