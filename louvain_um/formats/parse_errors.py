@@ -44,7 +44,8 @@ def refuse_brackets(file: GraphFile, rows: list[list[str]], line: int) -> None:
 def split(line: bytes, separator: int) -> list[str]:
     """Return a line's fields without surrounding blanks and quotes."""
     # The csv module refuses carriage returns inside a line; readers take them for blanks.
-    text = line.decode("utf-8", "backslashreplace").replace("\r", " ").strip()
+    text = line.decode("utf-8", "backslashreplace").replace("\r", " ").rstrip()
+    text = text.lstrip(" " if separator == 9 else None)  # the first field may be empty
     if separator == 32 and '"' not in text:
         # Blanks of other scripts belong to names, as for readers.
         return [name.decode("utf-8", "backslashreplace") for name in line.split()]

@@ -42,6 +42,9 @@ READ: dict[str, tuple[str, str]] = {
     "neo4j.csv": ("r:ID,:START_ID,since:int,:END_ID,:TYPE,weight:double\n10,1,2010,2,K,2.5\n", "1-2:2.5"),
     "numbered.csv": ("order_no,customer,product\n1,ann,tea\n2,bob,tea\n3,ann,milk\n", "ann-milk:1 ann-tea:1 bob-tea:1"),
     "index.csv": (",source,target,weight\n0,a,b,1\n1,b,c,2\n", "a-b:1 b-c:2"),
+    "index.tsv": ("\tsource\ttarget\tweight\n0\ta\tb\t1\n1\tb\tc\t2\n", "a-b:1 b-c:2"),
+    "empty.tsv": ("note\tfrom\tto\tw\n\t1\t2\t5\nx\t2\t3\t6\n", "1-2:5 2-3:6"),
+    "indented.txt": ("\t1\t2\n\t2\t3\n", "1-2:1 2-3:1"),
     # Two kinds of vertices.
     "users.csv": ("user_id,item_id\n1,1\n1,2\n", "user_id:1-item_id:1:1 user_id:1-item_id:2:1"),
     "groups.csv": (":START_ID(A),:END_ID(B)\n1,1\n", "start_id(A):1-end_id(B):1:1"),
@@ -111,6 +114,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         '[{"from": "a", "to": "b"}, {"from": "b", "to": "c", "weight": 3}]',
         "column weight lacks 1 of its 2 values",
     ),
+    "empty.tsv": ("from\tto\tweight\tx\n1\t2\t5\t6\n\t2\t3\t7\n", ":3: empty id"),
     "edges.hgr": ("2 3\n1 2\n1 2 3\n", "hypergraph"),
     "list.json": ("[[0, 1], [1, 2]]", "JSON"),
 }

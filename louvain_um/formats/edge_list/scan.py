@@ -147,6 +147,9 @@ def scan_numbers(data, separator, shape, place, min_id, max_id, exact, u, v, w, 
             pos = text
             lines += 1
             continue
+        pos = line
+        while pad(data[pos], separator):
+            pos += 1
 
         # The first id, a separator, the second id: 18 digits always fit an int64.
         first = pos

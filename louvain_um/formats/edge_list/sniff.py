@@ -109,7 +109,8 @@ def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> Dete
         chosen = options.separator
         detected.separator = ord(chosen) if chosen else separator_of(sample.text)
     if detected.separator == 9 and all(b'"' not in line for line in sample.text):
-        plain = all(len(line.split()) == len(split(line, 9)) for line in sample.text)
+        indented = all(line.startswith(b"\t") for line in sample.text)
+        plain = all(len(line.split()) == len(split(line, 9)) - indented for line in sample.text)
         detected.separator = 32 if plain else 9
     numbers = sample.number
     for number, line in zip(numbers, sample.text, strict=True):
