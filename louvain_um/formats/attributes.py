@@ -130,6 +130,9 @@ def attributes_of(
         raise GraphError(f"vertex {ids[ids.duplicated()][0]!r} has two rows; keep one")
     listed = range(n_vertices) if names is None else names.tolist()
     place = {str(name): at for at, name in enumerate(listed) if name is not None}
+    head = str(frame.index.name)
+    if head in place and head.lower() not in ID_COLUMNS and head not in ids:
+        raise GraphError(f"the header of the table begins with the vertex {head!r}; add a header")
     places = np.array([place.get(each, -1) for each in ids], np.int64)
     matched = places >= 0
     if not matched.any():
