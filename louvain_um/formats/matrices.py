@@ -254,13 +254,18 @@ def _as_ids(indices: NDArray[Any], threads: int) -> NDArray[np.uint32]:
 
 def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     """Build a graph from a square array; its zeros are not edges."""
-    from scipy.sparse import csr_array
-
     if matrix.dtype.kind not in "biuf":
         raise GraphError(f"an adjacency matrix must hold numbers, not {matrix.dtype}")
+    return from_sparse(sparse(matrix), options, names, unite=False)
+
+
+def sparse(matrix: NDArray[Any]) -> Any:
+    """Return a matrix without its zeros, as SciPy holds it."""
+    from scipy.sparse import csr_array
+
     # SciPy takes neither half precision nor bytes in another order.
     kind = np.float32 if matrix.dtype == np.float16 else matrix.dtype.newbyteorder("=")
-    return from_sparse(csr_array(matrix.astype(kind, copy=False)), options, names, unite=False)
+    return csr_array(matrix.astype(kind, copy=False))
 
 
 def from_labelled(matrix: Any, labels: Sequence[Any], options: ReadOptions) -> Graph:

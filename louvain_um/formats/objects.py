@@ -204,6 +204,11 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
         refuse_cross_table(obj, options)
         kinds = dict(zip(obj.columns, obj.dtypes, strict=True))
         numbers = all(getattr(kind, "kind", "O") in "iuf" for kind in kinds.values())
+        if numbers and not options.names_columns and _seems_matrix(obj):
+            raise GraphError(
+                f"{len(obj)} numbered columns in as many rows seem to be a matrix, not edges; pass "
+                "frame.to_numpy(), or name the columns with source=… and target=…"
+            )
         if numbers and obj.index.dtype.kind in "OT" and not options.names_columns:
             refuse_incidence(obj.index.tolist(), list(obj.columns), obj.to_numpy())
         return from_columns(
@@ -256,6 +261,17 @@ def _is_matrix(frame: Any) -> bool:
         return True
     square = len(frame) == len(frame.columns) and not numbered[1]
     return square and set(frame.index) == set(frame.columns)
+
+
+def _seems_matrix(frame: Any) -> bool:
+    """Return whether a frame without names of its columns is square and symmetric."""
+    from louvain_um.formats.edge_list.sniff import LEAST_MATRIX
+
+    square = LEAST_MATRIX <= len(frame) == frame.shape[1]
+    if type(frame.columns).__name__ != "RangeIndex" or not square:
+        return False
+    cells = frame.to_numpy()
+    return bool((cells == cells.T).all())
 
 
 def listed_vertices(obj: Any) -> list[Any] | None:

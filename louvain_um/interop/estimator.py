@@ -169,13 +169,17 @@ def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
     if isinstance(adjacency, Graph):
         return adjacency
     directed, signed = objective == "directed", objective == "signed"
-    from scipy.sparse import csr_array, issparse
+    from scipy.sparse import issparse
 
     from louvain_um.formats import as_graph
+    from louvain_um.formats.matrices import sparse
     from louvain_um.formats.neighbours import without_rounding
 
+    columns = getattr(adjacency, "columns", None)
+    if type(columns).__name__ == "RangeIndex" and len(set(adjacency.shape)) == 1:
+        adjacency = adjacency.to_numpy()
     if isinstance(adjacency, np.ndarray | list):
-        adjacency = csr_array(_checked(plain_array(adjacency, "X"), signed))
+        adjacency = sparse(_checked(plain_array(adjacency, "X"), signed))
     if issparse(adjacency):
         if adjacency.format in ("dia", "dok", "lil"):
             adjacency = adjacency.tocsr()

@@ -212,6 +212,14 @@ def test_matrices_with_labels_are_read_from_frames():
         assert listed(as_graph(pd.DataFrame([[1, 2, 3], [2, 3, 4]]))) == ["1-2:3", "2-3:4"]
 
 
+def test_a_matrix_without_labels_is_no_table_of_edges():
+    frame = pd.DataFrame(nx.to_numpy_array(nx.karate_club_graph()))
+    with pytest.raises(GraphError, match=r"seem to be a matrix, not edges; pass frame\.to_numpy"):
+        as_graph(frame)
+    assert as_graph(frame, source=1, target=2).n_edges > 0
+    assert as_graph(pd.DataFrame(np.arange(16).reshape(4, 4)), source=1, target=2).n_edges == 4
+
+
 def forms(frame, folder):
     """Yield a frame with an index as other libraries hold it, and as files."""
     plain = frame.rename_axis("row").reset_index()

@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_clusterer
@@ -34,6 +35,12 @@ def test_labels_are_those_of_the_function():
     model = lu.Louvain(resolution=3.0, seed=7, device="cpu").fit(graph)
     expected = lu.louvain(graph, resolution=3.0, seed=7, device="cpu").labels
     assert model.labels_.tolist() == expected.tolist()
+
+
+def test_frames_and_bytes_in_another_order_are_matrices():
+    expected = lu.Louvain(device="cpu").fit_predict(BLOCKS).tolist()
+    for matrix in (pd.DataFrame(BLOCKS), BLOCKS.astype(">f8"), BLOCKS.astype(np.float16)):
+        assert lu.Louvain(device="cpu").fit_predict(matrix).tolist() == expected
 
 
 def test_parameters_are_the_options():
