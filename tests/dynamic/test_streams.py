@@ -129,7 +129,8 @@ def read(path, text):
 
 def test_comments_and_blank_lines_may_stand_anywhere(tmp_path):
     text = '% a\nu,v,time\n// b\nann,bob,1\n  # c\n\nbob,cid,2\r\n \r\n#d,e,3\n"#d",ann,3'
-    edges = read(tmp_path / "edges.csv", text)
+    with pytest.warns(GraphWarning, match="line 9 .* is left out as a comment; if it is an edge"):
+        edges = read(tmp_path / "edges.csv", text)
     assert edges.names[edges.u].tolist() == ["ann", "bob", "#d"]
     assert edges.times.tolist() == [1, 2, 3]
 

@@ -308,11 +308,11 @@ class TimedLines:
         column = TimeColumn(detected.separator, roles.time, width, as_text=as_text)
         column.first_line = first_line or self.line_format.first_line
         line_format = replace(self.line_format, times=column, first_line=column.first_line)
-        edges, names, notes = read_lines(file, line_format, detected, self.options)
+        edges, names, more = read_lines(file, line_format, detected, self.options)
         times = column.values(file)
         if not len(times):
             raise file.error(NO_EDGES, detected.last_line)
-        notes += notes_on_weights(edges, self.options, detected)
+        notes = [*detected.notes, *more, *notes_on_weights(edges, self.options, detected)]
         return TimedList(edges=edges, names=names, times=times, column=column, notes=notes)
 
 
