@@ -177,6 +177,8 @@ def _indexed(nodes: Any) -> tuple[Any, str]:
     if key is None and not numbers:
         return nodes, "the index"
     key = nodes.columns[0] if key is None else key
+    if list(nodes.columns).count(key) > 1:
+        raise GraphError(f"two columns are named {key!r}; rename one")
     return nodes.set_index(key), f"column {key!r}"
 
 

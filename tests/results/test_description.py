@@ -167,6 +167,7 @@ def test_rows_and_columns_that_are_left_out_are_noted(found, tmp_path):
         (pd.DataFrame({"id": ["c001", "c001"], "x": [1, 2]}), "vertex 'c001' has two rows"),
         (pd.DataFrame({"id": ["elsewhere"], "x": [1]}), "such as 'elsewhere', is a vertex"),
         (pd.DataFrame({"id": [], "x": []}), "has no rows"),
+        (pd.DataFrame([["c001", 5]], columns=["id", "id"]), "two columns are named 'id'"),
         (pd.DataFrame({"c001": ["c002"], "5": [6]}), "begins with the vertex 'c001'; add a header"),
         ("missing.csv", r"missing\.csv: cannot be read"),
         ([1, 2], "are a table"),

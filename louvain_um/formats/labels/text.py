@@ -77,7 +77,9 @@ def checked(column: NDArray[Any], path: Any) -> NDArray[Any]:
     values = column.tolist()
     if any(value is None for value in values):
         raise GraphFormatError("some vertices or communities are missing; drop those rows", path)
-    return typed(values)
+    return typed(
+        [str(each, "utf-8", "replace") if type(each) is bytes else each for each in values]
+    )
 
 
 def typed(values: Sequence[Any]) -> NDArray[Any]:

@@ -345,6 +345,17 @@ def test_bad_files(tmp_path):
         assert "\n" not in str(caught.value)
 
 
+def test_bytes_are_text(tmp_path):
+    names, communities = np.array([b"ann", "Zo\u00eb".encode()]), np.array([b"x", b"y"])
+    np.savez(tmp_path / "l.npz", vertex=names, community=communities)
+    table = {"vertex": names.tolist(), "community": communities.tolist()}
+    pd.DataFrame(table).to_parquet(tmp_path / "l.parquet")
+    for name in ("l.npz", "l.parquet"):
+        labels = read_labels(tmp_path / name)
+        assert labels.vertices.tolist() == ["ann", "Zo\u00eb"]
+        assert labels.communities.tolist() == ["x", "y"]
+
+
 def test_saved_results_and_mappings_are_labels_too(tmp_path):
     written = result(np.array(AWKWARD, object))
     written.save(tmp_path / "r.npz")
