@@ -165,7 +165,7 @@ def _note_comments(detected: DetectedFormat, sample: Sample, rows: list[list[str
     words = blanks or width < 3
     found = [
         (number, line)
-        for number, line in sample.comments
+        for number, line in sample.comments[-SAMPLE_LINES:]
         if not (rows and len(split(line, detected.separator)) != width)
         and not (words and COMMENT_OF_WORDS.match(line))
     ]
