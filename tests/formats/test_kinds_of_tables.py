@@ -43,6 +43,8 @@ READ: dict[str, tuple[str, str]] = {
     "numbered.csv": ("order_no,customer,product\n1,ann,tea\n2,bob,tea\n3,ann,milk\n", "ann-milk:1 ann-tea:1 bob-tea:1"),
     "index.csv": (",source,target,weight\n0,a,b,1\n1,b,c,2\n", "a-b:1 b-c:2"),
     "index.tsv": ("\tsource\ttarget\tweight\n0\ta\tb\t1\n1\tb\tc\t2\n", "a-b:1 b-c:2"),
+    "r.txt": ('"from" "to" "w"\n"1" 5 6 1\n"2" 6 7 2.5\n', "5-6:1 6-7:2.5"),
+    "comment.tsv": ("# id\tfrom\tto\tscore\n103\t5\t6\t2\n117\t6\t7\t3\n", "5-6:2 6-7:3"),
     "empty.tsv": ("note\tfrom\tto\tw\n\t1\t2\t5\nx\t2\t3\t6\n", "1-2:5 2-3:6"),
     "indented.txt": ("\t1\t2\n\t2\t3\n", "1-2:1 2-3:1"),
     # Two kinds of vertices.
@@ -97,6 +99,8 @@ REFUSED: dict[str, tuple[str, str]] = {
         "from,to,weight,way\n1,2,9,A\n2,3,1 234,B\n",
         ":3: weight '1 234' is not numeric",
     ),
+    "groups.csv": ("from;to;paid\na;b;1.234,50\nb;c;2.000,00\n", "'1.234,50' is not numeric"),
+    "dollars.csv": ("from,to,paid\na,b,$5\nb,c,$7.25\n", "'$5' is not numeric"),
     "none.txt": ("a b None\nb c 2\n", ":1: weight 'None' is not numeric"),
     "tuples.txt": ("(0, 0) (0, 1)\n(0, 1) (1, 1)\n", "delete the brackets"),
     "tuples.adjlist": ("(0, 0) (0, 1)\n(0, 1)\n", "delete the brackets"),

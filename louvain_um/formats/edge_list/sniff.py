@@ -33,6 +33,11 @@ from louvain_um.formats.read_options import COLUMNS, ReadOptions
 THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}", re.A)
 """A weight whose comma separates decimals or thousands."""
 
+GROUPS = r"[1-9]\d{0,2}((\.\d{3})+,\d+|(,\d{3})+\.\d+|([ '\u00a0\u202f]\d{3})+([.,]\d+)?)"
+SIGNED = rf"({GROUPS}|\d+([.,]\d+)?)"
+FORMATTED = re.compile(rf"-?({GROUPS}|[$€£¥] ?{SIGNED}|{SIGNED} ?[$€£¥%])", re.A)
+"""A number as people write it, which is refused where a weight is read: 1.234,50 or $5."""
+
 MORE_LINES = 1000
 """Lines in which the ends of edges between words are looked for."""
 
@@ -123,6 +128,10 @@ def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> Dete
         detected.skip, detected.lines = sample.past[0], numbers[0]
         detected.titles = rows[0]
         rows, numbers = rows[1:], numbers[1:]
+        short = len(detected.titles) + 1
+        numbered = all(len(row) == short and row[0] == str(k) for k, row in enumerate(rows, 1))
+        if rows and numbered and detected.separator != 44:  # that may be in decimals
+            detected.titles = ["", *detected.titles]  # R names no column of row numbers
     lists = not timed and not options.names_columns
     if rows and detected.header is None and lists:
         refuse_brackets(file, rows, numbers[0])
@@ -247,10 +256,16 @@ def _has_header(
     first = [name.lower() for name in rows[0]]
     if any(name in first for name in wanted):
         return True
-    titles = split(sample.comment, detected.separator)
-    if wanted and wanted <= {name.lower() for name in titles}:
+    between = 9 if b"\t" in sample.comment else detected.separator
+    titles = split(sample.comment, between)
+    as_many = len(titles) == len(rows[0]) > 2
+    known = wanted or (as_many and columns.find_ends(titles))
+    if known and wanted <= {name.lower() for name in titles}:
         detected.titles = titles
         return False
+    if as_many and not wanted and between != 32:
+        comment = f"the comment {shown(text_of(sample.comment))} may name the columns"
+        detected.notes.append(Uncertain(f"{comment}; name the ends with source=… and target=…"))
     ends = 0, 1
     if options.source is not None and options.target is not None:
         texts = str(options.source), str(options.target)
@@ -350,7 +365,8 @@ def _detect_weights(detected: DetectedFormat, rows: list[list[str]], numbers: li
         values = [row[place] for row in rows if len(row) > place and row[place]]
         name = detected.names[place] if place < len(detected.names) else "?"
         other = columns.is_time(name) or columns.is_record(name)
-        if not other and values and 2 * sum(map(header.is_number, values)) > len(values):
+        good = sum(header.is_number(cell) or bool(FORMATTED.fullmatch(cell)) for cell in values)
+        if not other and values and 2 * good > len(values):
             detected.numeric.append(place)
     titled = len(detected.names) > 2
     if titled and not detected.weights and len(detected.numeric) == 1:

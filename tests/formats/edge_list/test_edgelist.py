@@ -171,6 +171,10 @@ def test_comments_that_may_be_edges_are_noted(tmp_path, text, line):
         assert read(tmp_path, text).n_edges == 1
     with pytest.warns(GraphWarning, match="line 2 "):
         assert read(tmp_path, "#tea,#milk\n#milk,#x\n").n_edges == 0
+    with pytest.warns(
+        GraphWarning, match=r"'number\\tone\\tother' may name the columns; name the ends"
+    ):
+        assert read(tmp_path, "#number\tone\tother\n1\t2\t3\n").n_edges == 1
 
 
 def test_names_do_not_depend_on_the_order_of_lines(tmp_path):
