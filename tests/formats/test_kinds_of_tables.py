@@ -100,6 +100,11 @@ REFUSED: dict[str, tuple[str, str]] = {
         ":3: weight '1 234' is not numeric",
     ),
     "groups.csv": ("from;to;paid\na;b;1.234,50\nb;c;2.000,00\n", "'1.234,50' is not numeric"),
+    "ratings.dat": ("1::1193::5::978300760\n1::661::3::978302109\n", ":1: has two colons"),
+    "title.csv": (
+        "My network,2024\nSource,Target\na,b\nb,c\n",
+        ":2: names columns below other lines",
+    ),
     "dollars.csv": ("from,to,paid\na,b,$5\nb,c,$7.25\n", "'$5' is not numeric"),
     "none.txt": ("a b None\nb c 2\n", ":1: weight 'None' is not numeric"),
     "tuples.txt": ("(0, 0) (0, 1)\n(0, 1) (1, 1)\n", "delete the brackets"),

@@ -44,6 +44,9 @@ MORE_LINES = 1000
 LEAST_MATRIX = 4
 """Lines of the smallest matrix that is no edge list: three columns can be weighted edges."""
 
+HEADERS = [["source", "target"], ["from", "to"], ["src", "dst"]]
+"""How headers begin that are hardly edges."""
+
 COMMENT_OF_WORDS = re.compile(rb"(#|%|//)[\s#%/]")
 """How a comment begins that is no field such as #python."""
 
@@ -133,6 +136,15 @@ def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> Dete
         if rows and numbered and detected.separator != 44:  # that may be in decimals
             detected.titles = ["", *detected.titles]  # R names no column of row numbers
     lists = not timed and not options.names_columns
+    if rows and detected.separator == 58 and not any(cell for row in rows for cell in row[1::2]):
+        raise file.error("has two colons between fields; write one (sed 's/::/:/g')", numbers[0])
+    below = [[*map(str.lower, row[:2])] in HEADERS for row in rows[1:]]
+    if any(below) and detected.header is None and options.header is None:
+        raise file.error(
+            "names columns below other lines; delete those, or pass header=False (--no-header) if "
+            "it is an edge",
+            numbers[1 + below.index(True)],
+        )
     if rows and detected.header is None and lists:
         refuse_brackets(file, rows, numbers[0])
         _refuse_members(file, rows, numbers)
