@@ -145,6 +145,12 @@ def test_quotes_of_the_first_line_keep_separators(tmp_path):
         assert edges.names[edges.u].tolist() == ["Smith; J, jr", "bob"]
 
 
+def test_a_comment_may_name_the_columns(tmp_path):
+    edges = read(tmp_path / "a.tsv", "# id\tfrom\tto\ttime\n7\t1\t2\t10\n8\t2\t3\t11\n")
+    assert edges.names[edges.u].tolist() == [1, 2]
+    assert edges.times.tolist() == [10, 11]
+
+
 def test_a_first_line_with_a_date_is_no_header(tmp_path):
     edges = read(tmp_path / "a.csv", "ann,bob,2026-01-01\nbob,cid,2026-01-02\n")
     assert edges.times.tolist() == [1767225600, 1767312000]

@@ -295,7 +295,7 @@ class TimedLines:
     @property
     def in_order(self) -> bool:
         """Whether nothing but their order says which columns are times and weights."""
-        plain = self.detected.header is None and not self.detected.konect
+        plain = not self.detected.titles and not self.detected.konect
         return plain and not self.options.names_columns
 
     def read(self, file: GraphFile, first_line: int | None = None) -> TimedList:

@@ -262,15 +262,14 @@ def _has_header(
     """Return whether the first line is a header; note it if this is uncertain."""
     if options.header is not None:
         return options.header
-    if timed:
-        return not any(header.is_number(cell) or header.ANY_DATE.match(cell) for cell in rows[0])
     wanted = _wanted(options)
     first = [name.lower() for name in rows[0]]
-    if any(name in first for name in wanted):
+    values = any(header.is_number(cell) or header.ANY_DATE.match(cell) for cell in rows[0])
+    if not values if timed else any(name in first for name in wanted):
         return True
     between = 9 if b"\t" in sample.comment else detected.separator
     titles = split(sample.comment, between)
-    as_many = len(titles) == len(rows[0]) > 2
+    as_many = len(titles) == len(rows[0]) > 2 and all(map(header.is_word, titles))
     known = wanted or (as_many and columns.find_ends(titles))
     if known and wanted <= {name.lower() for name in titles}:
         detected.titles = titles
@@ -278,6 +277,8 @@ def _has_header(
     if as_many and not wanted and between != 32:
         comment = f"the comment {shown(text_of(sample.comment))} may name the columns"
         detected.notes.append(Uncertain(f"{comment}; name the ends with source=… and target=…"))
+    if timed:
+        return False
     ends = 0, 1
     if options.source is not None and options.target is not None:
         texts = str(options.source), str(options.target)
