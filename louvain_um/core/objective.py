@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, number_by_size
-from louvain_um.core.plain_data import plain_array
-from louvain_um.errors import GraphError, OptionError, check_choice
+from louvain_um.errors import GraphError, OptionError, check_choice, shown
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import two_colouring
 from louvain_um.graph.limits import GraphKind
@@ -192,22 +191,26 @@ def start_of(graph: Graph, initial: Any) -> NDArray[np.uint32]:
 def fixed_of(graph: Graph, fixed: Any) -> NDArray[np.uint8]:
     """Return 1 for each fixed vertex, given as a mask or as vertices by id or name."""
     n = graph.n_vertices
-    if not isinstance(fixed, Iterable) or isinstance(fixed, str | bytes):
+    calls = (getattr(fixed, name, None) for name in ("tolist", "to_pylist", "to_list"))
+    given = next((call() for call in calls if call), fixed)  # not by NumPy: names may be tuples
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         remedy = "must be a list of vertices, or an array that says True or False of each"
         raise OptionError("fixed", fixed, remedy)
-    listed = fixed if isinstance(fixed, np.ndarray) else list(fixed)
-    given = np.atleast_1d(plain_array(listed, "fixed"))
-    if given.dtype == np.bool_ and given.shape == (n,):
-        return given.astype(np.uint8)
+    given = list(given)
+    if len(given) == n and all(isinstance(each, bool | np.bool_) for each in given):
+        return np.array(given, np.uint8)
     names = range(n) if graph.names is None else graph.names.tolist()
     place = {name: at for at, name in enumerate(names)} if graph.names is not None else None
     flags = np.zeros(n, np.uint8)
-    for vertex in given.tolist():
-        at = vertex if place is None else place.get(vertex, -1)
-        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < n:
+    for vertex in given:
+        try:
+            at = vertex if place is None else place.get(vertex, -1)
+        except TypeError:  # a list
+            at = -1
+        if not isinstance(at, int | np.integer) or isinstance(at, bool) or not 0 <= at < n:
             known = f"such as {names[0]!r}" if n else "of which there are none"
             raise GraphError(
-                f"fixed vertex {vertex!r} is not in the graph; use its vertices, {known}"
+                f"fixed vertex {shown(vertex)} is not in the graph; use its vertices, {known}"
             )
         flags[at] = 1
     return flags

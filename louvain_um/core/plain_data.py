@@ -315,7 +315,9 @@ EXACT: Final = 1 << 53
 
 
 def plain_array(values: Any, what: str) -> NDArray[Any]:
-    """Return values as NumPy does, but refuse lists of different lengths by an error of ours."""
+    """Return values as NumPy does, but refuse masked entries and lists of different lengths."""
+    if np.ma.is_masked(values):
+        raise GraphError(f"{what} has masked entries; fill them, or leave them out")
     try:
         return np.asarray(values)
     except ValueError:
@@ -332,8 +334,7 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 def number_array(values: Any) -> NDArray[Any]:
     """Return values as NumPy does, but lists of large integers not as float64."""
     # Integers keep their values: as int64 or uint64, or as objects where neither holds all.
-    there = isinstance(values, np.ndarray)
-    array: NDArray[Any] = values if there else plain_array(values, "values")
+    array = plain_array(values, "an array")
     if array.dtype.kind != "f" or array.ndim != 1 or hasattr(values, "dtype"):
         return array
     with np.errstate(invalid="ignore"):

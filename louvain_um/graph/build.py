@@ -64,9 +64,6 @@ def build(
     kind: GraphKind = "undirected",
 ) -> Built:
     """Build the arrays of a graph; `Graph.from_edges` documents the arguments."""
-    for name, values in (("source", source), ("target", target), ("weights", weights)):
-        if np.ma.is_masked(values):
-            raise GraphError(f"{name} has masked entries; leave those edges out")
     sources, targets = vertex_ids(source, "source"), vertex_ids(target, "target")
     u, v = sources.values, targets.values
     if len(u) != len(v):

@@ -37,8 +37,6 @@ def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     """Return names of n vertices as an array: those of a list as objects, each as it is."""
     from louvain_um.core.plain_data import objects, plain_array
 
-    if np.ma.is_masked(names):
-        raise GraphError("names has masked entries; give every vertex a name")
     array = objects(names) if isinstance(names, list | tuple) else plain_array(names, "names")
     if array.shape != (n,):
         raise GraphError(f"names must have one entry per vertex, {n} in all")

@@ -67,6 +67,8 @@ def label_array(given: Any) -> NDArray[Any]:
     try:
         array = number_array(given)
     except Exception:  # ragged lists, arrays of a device, columns of types that NumPy lacks
+        if isinstance(given, np.ndarray):  # masked entries
+            raise
         raise GraphError(f"communities must be integers or strings; {FORMS}") from None
     if array.ndim == 1 and array.dtype.kind not in "biu":
         if isinstance(given, list | tuple):  # NumPy makes text of what is missing among text

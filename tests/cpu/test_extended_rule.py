@@ -4,12 +4,16 @@ import time
 
 import networkx as nx
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um import Graph
+from louvain_um.core.objective import fixed_of
 from louvain_um.graph.kinds import two_colouring
 
 EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)), min_size=1)
@@ -165,6 +169,23 @@ def test_constraints_that_do_not_fit():
         lu.louvain(graph, max_size=0)
     kept = lu.louvain(graph, initial={"ann": 0, "bob": 1, "cid": 1}, fixed=["ann", "bob"])
     assert kept.labels[0] != kept.labels[1]
+
+
+def test_fixed_vertices_of_any_kind_are_found_by_name():
+    names = [(0, 1), (2, 3), frozenset([4]), "5", 5, 6.5]
+    graph = lu.as_graph(nx.path_graph(names))
+    expected = np.array([1, 1, 0, 0, 1, 0])
+    chosen = [name for name, is_fixed in zip(names, expected, strict=True) if is_fixed]
+    for fixed in (chosen, set(chosen), tuple(chosen), pd.Index(chosen, tupleize_cols=False)):
+        assert np.array_equal(fixed_of(graph, fixed), expected)
+    numbered = lu.Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+    for fixed in (pa.array([0, 1, 4]), pa.chunked_array([[0], [1, 4]]), pl.Series([0, 1, 4])):
+        assert np.array_equal(fixed_of(numbered, fixed), expected)
+    for mask in (pa.array(expected == 1), pl.Series(expected == 1), pd.array(expected == 1)):
+        assert np.array_equal(fixed_of(numbered, mask), expected)
+    for wrong in ([[0, 1]], [(0, 1), None], pd.array([True, None], dtype="boolean")):
+        with pytest.raises(lu.GraphError, match="is not in the graph"):
+            lu.louvain(graph, fixed=wrong)
 
 
 def test_a_start_in_one_community_is_split_by_leiden():

@@ -20,6 +20,7 @@ from louvain_um.errors import (
     MemoryBudgetError,
     OptionError,
 )
+from louvain_um.results.comparison import compare
 
 
 def small(**options):
@@ -318,6 +319,11 @@ def test_masked_entries_are_refused():
         lambda: graph.remove_vertices(masked),
         lambda: lu.Graph.from_edges([0, 1], [1, 2], names=masked),
         lambda: lu.as_graph(np.ma.masked_array(np.ones((2, 2)), np.eye(2))),
+        lambda: lu.Louvain().fit(np.ma.masked_array(np.ones((2, 2)), np.eye(2))),
+        lambda: lu.modularity(graph, masked),
+        lambda: lu.louvain(graph, initial=masked),
+        lambda: compare(masked, [0, 0, 1]),
+        lambda: lu.spmv(graph, masked),
     ):
         with pytest.raises(GraphError, match="masked"):
             refused()

@@ -77,7 +77,7 @@ def test_a_kind_that_no_graph_has(kind):
         lu.Graph(*rows, kind=kind)
 
 
-@pytest.mark.parametrize("fixed", [3, 1.5, "0", b"0", True, object()])
+@pytest.mark.parametrize("fixed", [3, 1.5, "0", b"0", True, object(), {0: False}])
 def test_fixed_vertices_are_a_list(fixed):
     with pytest.raises(OptionError, match="fixed must be a list of vertices"):
         lu.louvain(GRAPH, fixed=fixed, device="cpu")

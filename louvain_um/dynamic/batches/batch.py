@@ -199,8 +199,6 @@ def array_of(values: Any, limits: Limits) -> NDArray[Any]:
 
 def host(values: Any) -> NDArray[Any]:
     """Return an array in host memory."""
-    if np.ma.is_masked(values):
-        raise GraphError("an array has masked entries; leave them out")
     there = hasattr(values, "__cuda_array_interface__")  # a pandas Series has a `get`, too
     host: NDArray[Any] = number_array(values.get() if there else values)
     return host
