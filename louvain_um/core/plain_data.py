@@ -316,7 +316,7 @@ EXACT: Final = 1 << 53
 
 def plain_array(values: Any, what: str) -> NDArray[Any]:
     """Return values as NumPy does, but refuse masked entries and lists of different lengths."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):  # not pandas' own
         raise GraphError(f"{what} has masked entries; fill them, or leave them out")
     try:
         return np.asarray(values)

@@ -250,7 +250,7 @@ def whole(ids: NDArray[Any]) -> NDArray[Any]:
     """Return real numbers as integers if all are whole; `factorize` refuses others."""
     if ids.dtype.kind != "f" or len(ids) == 0 or not np.isfinite(ids).all():
         return ids
-    whole = (ids == np.floor(ids)).all() and (np.abs(ids) < 2.0**53).all()
+    whole = (ids == np.floor(ids)).all() and (np.abs(ids) < np.float64(2**53)).all()
     return ids.astype(np.int64) if whole else ids
 
 

@@ -115,7 +115,7 @@ def vertex_ids(values: ArrayLike, what: str) -> Ids:
         return narrowed(ids)
     if ids.dtype.kind == "f":
         refuse(ids != np.floor(ids), ids, f"not a whole number; {AS_NAMES}", what)
-        refuse(np.abs(ids) > MAX_VERTICES, ids, TOO_LARGE, what)
+        refuse(np.abs(ids) > np.float64(MAX_VERTICES), ids, TOO_LARGE, what)
         ids = ids.astype(np.int64)
     if ids.dtype.kind not in "iu":
         raise GraphError(f"{what} must be integers, not {ids.dtype}; {AS_NAMES}")

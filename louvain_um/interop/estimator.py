@@ -218,6 +218,8 @@ def _check_values(values: NDArray[Any], signed: bool) -> None:
         problem = "Complex data not supported"
     elif values.dtype.kind == "f" and np.isnan(values).any():
         problem = "X contains NaN"
+    elif values.dtype.kind not in "biuf":
+        problem = f"X must hold numbers, not {values.dtype}"
     elif values.dtype.kind == "f" and np.isinf(values).any():
         problem = "X contains infinity"
     elif not signed and values.dtype.kind in "if" and (values < 0).any():

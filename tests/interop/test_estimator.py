@@ -125,6 +125,8 @@ def test_values_that_are_no_weights(value, text):
     for kind in (np.asarray, sp.csr_array):
         with pytest.raises(lu.GraphError, match=text):
             lu.Louvain(device="cpu").fit(kind(damaged))
+    with pytest.raises(lu.GraphError, match="X must hold numbers, not <U1"):
+        lu.Louvain(device="cpu").fit([["0", "1"], ["1", "0"]])
 
 
 def spots():

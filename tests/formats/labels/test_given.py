@@ -89,6 +89,7 @@ def test_the_former_order_of_arguments_is_taken(tmp_path):
         ([0.5, 1.0], {}, "label at index 0 is 0.5"),
         ([1, None], {}, "label at index 1 is missing"),
         (pd.Series([1, None], dtype="Int64"), {}, "label at index 1 is missing"),
+        (pd.array([1, None], dtype="Int64"), {}, "label at index 1 is missing"),
         (np.zeros((2, 2)), {}, "one-dimensional"),
         ([[1, 2], 3], {}, "integers or strings"),
         (np.array(["2020-01-01"], "M8[D]"), {}, "integers or strings"),

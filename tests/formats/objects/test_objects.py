@@ -101,6 +101,9 @@ def test_repeated_entries_of_narrow_integers_are_summed_without_overflow():
 def test_arrays_of_types_that_scipy_lacks():
     for kind in (np.float16, ">i4", ">f8"):
         assert as_graph(np.array([[0, 3], [3, 0]], kind)).weights.tolist() == [3, 3]
+        ends = np.array([0, 1], kind), np.array([1, 2], kind)
+        for edges in (ends, pd.DataFrame({"source": ends[0], "target": ends[1]})):
+            assert as_graph(edges).targets.tolist() == [1, 0, 2, 1]
     with pytest.raises(GraphError, match="must be square"):
         as_graph(sparse.coo_array([1, 2, 3]))
 
