@@ -63,6 +63,14 @@ UNUSUAL = {
     "20 digits": "3{s}99999999999999999999",
     "long": "3{s}4" + 6000 * " ",
     "not UTF-8": "\udcff{s}4",
+    "empty first field": "\t3{s}4{s}5",
+    "unit": "3{s}4{s}5 km{s}7",
+    "blank in a number": "3{s}4{s}5 000",
+    "quote that is not closed": '3{s}4{s}5{s}"x',
+    "quotes within one": '3{s}4{s}5{s}"x, ""y"z',
+    "doubled quotes": '3{s}4{s}5{s}"x{s} ""y',
+    "quotes that are closed": '3{s}4{s}5{s}"x, ""y""" "z{s}"w"',
+    "quote within a field": '3{s}4{s}5{s}x"y',
 }
 """Lines that a device leaves to the host, which may refuse them."""
 

@@ -395,6 +395,7 @@ struct Reading {
   u32 end;
   u64 separator;
   __device__ __forceinline__ u32 here() const { return place < last ? text[place] : end; }
+  __device__ __forceinline__ u32 next() const { return place + 1 < last ? text[place + 1] : end; }
   __device__ __forceinline__ bool blank() const {
     const u32 c = here();
     return c == ' ' || c == '\t' || c == '\r';
@@ -405,6 +406,21 @@ struct Reading {
   }
   __device__ __forceinline__ void skip_separator() {
     if (separator != ' ' && here() == separator) ++place;
+  }
+  // Goes to the end of the line; returns whether it is there, and no field opens a quote only.
+  __device__ bool skip_line() {
+    for (bool begins = true; here() != '\n'; ++place) {
+      if (place > last) return false;
+      if (begins && here() == '"') {
+        for (++place; place <= last && here() != '\n'; ++place) {
+          if (here() == '"' && next() != '"') break;
+          if (here() == '"') ++place;  // within it, "" is a quote
+        }
+        if (here() != '"') return false;
+      }
+      begins = here() == separator || (blank() && (begins || separator == ' '));
+    }
+    return true;
   }
   // Reads an id of at most 18 digits, of which the first of several is no 0; -1 of anything else.
   __device__ __forceinline__ i64 id() {
@@ -455,7 +471,7 @@ __global__ void parse_lines(i64 count, const u8* text, u64 begins, i64 last, u64
     i64 line = firsts[tile] + block_scan<u32>(__popc(left), all);
     for (; left; left &= left - 1, ++line) {
       Reading at{text, place + __ffs(left) - 1, last, (u32)end, separator};
-      while (at.blank()) ++at.place;
+      at.skip_pad();
       const i64 a = at.id(), before = at.place;
       at.skip_pad();
       if (separator != ' ' && at.here() == separator) {
@@ -475,10 +491,12 @@ __global__ void parse_lines(i64 count, const u8* text, u64 begins, i64 last, u64
         if (good && shape >= 2) {
           at.skip_pad();
           weight = exact_weight(at, points);
+          const i64 past = at.place;
           at.skip_pad();
-          good = weight >= 0 && (shape > 2 || at.here() == '\n');
+          const bool ends = separator == ' ' ? at.place > past : at.here() == separator;
+          good = weight >= 0 && (at.here() == '\n' || (shape > 2 && ends));
         }
-        while (good && at.here() != '\n') good = ++at.place <= last;
+        good = good && at.skip_line();
       }
       bad += !good;
       if (type == U32) {
