@@ -342,6 +342,12 @@ def number_array(values: Any) -> NDArray[Any]:
     return exact_numbers(list(values)) if large else array
 
 
+def collected(table: Any) -> Any:
+    """Return what a lazy frame of Polars computes; anything else as it is."""
+    lazy = type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "collect")
+    return table.collect() if lazy else table
+
+
 REAL: Final = (float, np.floating)
 
 

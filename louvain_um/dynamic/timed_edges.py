@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.plain_data import collected
 from louvain_um.dynamic.windows import NUMBERS, Line, TimeFormat, seconds_of
 from louvain_um.errors import GraphError
 from louvain_um.formats.arrow import check_rows, checked, from_arrow, is_numeric
@@ -98,6 +99,7 @@ def timed_edges_of(file: GraphFile, options: TimedOptions, *, sort: bool) -> Tim
 def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdges:
     """Take timed edges from a table of pandas, Arrow or Polars."""
     arrow = require("pyarrow", "a table of timed edges")
+    table = collected(table)
     if hasattr(table, "to_arrow"):
         try:
             table = table.to_arrow()
@@ -126,6 +128,9 @@ def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdg
 
 def _arrow_column(arrow: Any, frame: Any) -> Any:
     """Return the column of a pandas frame that has one."""
+    kind = frame.dtypes.iloc[0]
+    if getattr(kind, "isnative", True) is False:  # as FITS and HDF5 have them
+        frame = frame.astype(kind.newbyteorder("="))
     try:
         return arrow.Table.from_pandas(frame, preserve_index=False).column(0)
     except Exception as error:  # pyarrow raises several types

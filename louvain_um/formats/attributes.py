@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.core.plain_data import objects
+from louvain_um.core.plain_data import collected, objects
 from louvain_um.errors import GraphError, LouvainUmError, Uncertain
 from louvain_um.formats.column_roles import MISSING
 from louvain_um.formats.file_types import suffix_of
@@ -155,7 +155,7 @@ def attributes_of(
 
 def _indexed(nodes: Any) -> tuple[Any, str]:
     """Return a pandas frame indexed by vertex, and what names the vertices."""
-    pandas, nodes = require_pandas(), table_of(nodes)
+    pandas, nodes = require_pandas(), collected(table_of(nodes))
     if hasattr(nodes, "obsp"):  # an AnnData
         return nodes.obs, "obs_names"
     elif hasattr(nodes, "is_multigraph"):  # of networkx

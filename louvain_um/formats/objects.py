@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.core.plain_data import number_array
+from louvain_um.core.plain_data import collected, number_array
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.read_options import ReadOptions
@@ -77,8 +77,7 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     fits = ("weight",) if network else ("bipartite",) if isinstance(obj, tuple | list) else ()
     if not table and (problem := options.unsuited(f"a {type(obj).__name__}", but=fits)):
         raise GraphError(problem)
-    if "polars" in libraries and hasattr(obj, "collect"):  # a lazy frame
-        obj = obj.collect()
+    obj = collected(obj)
     if "networkx" in libraries and hasattr(obj, "is_multigraph"):
         from louvain_um.formats.networks import from_networkx
 

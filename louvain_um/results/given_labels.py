@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.core.plain_data import exact_numbers, is_missing, number_array, objects
+from louvain_um.core.plain_data import collected, exact_numbers, is_missing, number_array, objects
 from louvain_um.errors import GraphError, shown
 from louvain_um.formats.ids import order_of
 from louvain_um.graph.graph import Graph
@@ -240,6 +240,7 @@ def plain_communities(given: Any) -> Any:
     """Return communities in a form of `labels_of`; anything but other libraries' results as is."""
     if getattr(given, "overlap", False) is True:
         raise GraphError(OVERLAPPING)
+    given = collected(given)
     if is_table(given):
         return table_communities(given)
     if hasattr(given, "__cuda_array_interface__") and hasattr(given, "get"):  # an array of CuPy

@@ -333,7 +333,7 @@ def test_a_real_stream(shared_data):
     assert len(lu.read_stream(shared_data / "sx-mathoverflow.txt.gz", sort=True)) == 506_550
 
 
-@pytest.mark.parametrize("library", ["pandas", "arrow", "arrow-batch", "polars"])
+@pytest.mark.parametrize("library", ["pandas", "swapped", "arrow", "arrow-batch", "polars", "lazy"])
 def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
     table = pd.DataFrame(
         {
@@ -350,8 +350,11 @@ def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
         given = pa.Table.from_pandas(table)
     elif library == "arrow-batch":
         given = pa.RecordBatch.from_pandas(table)
-    elif library == "polars":
+    elif library == "swapped":
+        given = table.astype({"weight": ">f8"})
+    elif library in ("polars", "lazy"):
         given = pytest.importorskip("polars").from_pandas(table)
+        given = given.lazy() if library == "lazy" else given
     found = lu.read_stream(given)
     for name in ("u", "v", "times", "weights", "names"):
         assert np.array_equal(getattr(found.edges, name), getattr(expected.edges, name))

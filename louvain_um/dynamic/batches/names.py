@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import is_missing
+from louvain_um.core.plain_data import collected, is_missing
 from louvain_um.dynamic.batches.batch import ANEW, whole_number
 from louvain_um.dynamic.declared import refuse_many_vertices
 from louvain_um.errors import GraphError, OptionError, check_switch, is_number
@@ -41,8 +41,8 @@ def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | 
         return tuple(edges)
     elif hasattr(edges, "is_directed") and hasattr(edges, "edges"):
         return _of_network(edges, weighted)
-    elif hasattr(edges, "columns") and hasattr(edges, "__getitem__"):
-        return _of_table(edges, weighted)
+    elif hasattr(table := collected(edges), "columns") and hasattr(table, "__getitem__"):
+        return _of_table(table, weighted)
     elif getattr(edges, "ndim", 0) == 2 and edges.shape[1] == 2:
         return edges[:, 0], edges[:, 1]
     raise GraphError(

@@ -11,9 +11,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from louvain_um import DynamicGraph, louvain, modularity
 from louvain_um.errors import GraphError
 from louvain_um.formats import as_graph, read_graph
 from louvain_um.graph.graph import Graph
+from louvain_um.results.comparison import compare
 from tests.graphs import same
 
 PATH = Graph.from_edges([0, 1, 2], [1, 2, 2], [0.5, 2.0, 1.0], n_vertices=4)
@@ -295,6 +297,18 @@ def test_other_forms_of_edges_lead_to_those_that_are_read():
     assert as_graph(weighted).total_weight == as_graph(weighted.T).total_weight
     with pytest.raises(GraphError, match=r"pass edges as \(source, target\)"):
         as_graph(edges.T[:3])
+
+
+def test_lazy_frames_are_tables_everywhere():
+    polars = pytest.importorskip("polars")
+    edges = polars.DataFrame({"source": [0, 1, 2], "target": [1, 2, 0]})
+    labels = polars.DataFrame({"vertex": [2, 1, 0], "community": [1, 0, 0]}).lazy()
+    graph = DynamicGraph(3)
+    graph.apply(insert=edges.lazy())
+    assert graph.digest() == DynamicGraph(as_graph(edges)).digest()
+    assert modularity(graph, labels) == modularity(graph, [0, 0, 1])
+    assert compare(labels, [0, 0, 1]).identical
+    assert louvain(as_graph(edges)).describe(labels.rename({"vertex": "id"})).findings == ()
 
 
 def test_masked_entries_are_refused():
