@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import GraphError, LouvainUmError, reason_of
+from louvain_um.errors import GraphError, LouvainUmError, reason_of, warn
 
 MOST_MEMBERS: Final = 1 << 20
 """Arrays of one archive."""
@@ -145,6 +145,33 @@ def read_json(path: Path) -> dict[str, Any] | None:
 def to_bytes(value: object) -> NDArray[np.uint8]:
     """Return values as JSON, whose bytes archives hold; what JSON has no type for as `as_json`."""
     return np.frombuffer(json.dumps(value, default=as_json).encode(), np.uint8)
+
+
+def names_to_bytes(names: Sequence[Any]) -> NDArray[np.uint8]:
+    """Return names of vertices as JSON; a warning says if some become text."""
+    written = to_bytes(list(names))
+    if {type(name) for name in names} <= {str, int, float, NoneType}:
+        return written
+    for name, read in zip(names, names_of_bytes(written), strict=True):
+        if name == name and name != read:
+            warn(
+                f"the file names vertices by text: {read!r} stands for {name!r}; rename them "
+                "before detection if they are needed as they are"
+            )
+            break
+    return written
+
+
+def names_of_bytes(written: NDArray[np.uint8]) -> list[Any]:
+    """Return what `names_to_bytes` wrote; lists were tuples."""
+
+    def hashable(name: Any) -> Any:
+        return tuple(map(hashable, name)) if isinstance(name, list) else name
+
+    try:
+        return list(map(hashable, parse(written.tobytes())))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def build(declared: Any, values: object, where: str) -> Any:

@@ -555,6 +555,11 @@ class Communities:
         force : bool
             Replace the file if it exists.
 
+        Warns
+        -----
+        GraphWarning
+            Names of vertices, such as dates, that are text when they are loaded.
+
         Raises
         ------
         LouvainUmError

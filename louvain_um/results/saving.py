@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import build, objects, parse, read_archive, to_bytes, write_archive
+from louvain_um.core.plain_data import (
+    build,
+    names_of_bytes,
+    names_to_bytes,
+    objects,
+    parse,
+    read_archive,
+    to_bytes,
+    write_archive,
+)
 from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.graph.graph import Graph
@@ -56,7 +65,7 @@ def save(result: Result, path: str | Path, *, force: bool = False) -> None:
     if names is not None and names.dtype.kind in "iuU":
         arrays["names"] = names
     elif names is not None:
-        arrays["names_json"] = to_bytes(list(names))
+        arrays["names_json"] = names_to_bytes(list(names))
     about = {
         "schema": SCHEMA,
         "schema_version": VERSION,
@@ -101,8 +110,7 @@ def _fields(
         raise GraphError(f"{path}: belongs to another graph than the one passed")
     names = arrays.get("names")
     if "names_json" in arrays:
-        listed = parse(arrays["names_json"].tobytes())
-        names = objects([tuple(name) if isinstance(name, list) else name for name in listed])
+        names = objects(names_of_bytes(arrays["names_json"]))
     labels = arrays["labels"]
     integers = [labels, *_numbered(arrays, "map_"), *_numbered(arrays, "cut_")]
     if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in integers):

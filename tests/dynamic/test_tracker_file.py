@@ -1,5 +1,8 @@
 """Trackers that are saved and loaded go on as they would have."""
 
+import datetime
+
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -117,6 +120,17 @@ def test_names_of_vertices_are_saved(tmp_path):
         assert r.names.tolist() == ["ann", "bob", "cid", None, "eve", "dan", "fay"]
     assert again.communities.ids.tolist() == tracker.communities.ids.tolist()
     assert again.graph.digest() == graph.digest()
+
+
+def test_names_of_kinds_that_files_lack_are_text_and_a_warning_says_so(tmp_path):
+    days = nx.path_graph([datetime.date(2026, 1, day) for day in (1, 2, 3)])
+    for to_save in (lu.Tracker(lu.DynamicGraph(days)), lu.louvain(days)):
+        with pytest.warns(lu.GraphWarning, match=r"'2026-01-01' stands for datetime"):
+            to_save.save(tmp_path / "state.npz", force=True)
+    tuples = nx.path_graph([((0,), "a"), ((), "b"), ((1, (2,)), "c")])
+    lu.Tracker(lu.DynamicGraph(tuples)).save(tmp_path / "state.npz", force=True)
+    graph = lu.Tracker.load(tmp_path / "state.npz").graph
+    assert graph.to_networkx().edges == lu.DynamicGraph(tuples).to_networkx().edges
 
 
 @pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets", "history"])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import louvain_um as lu
+from louvain_um.core.plain_data import objects
 from louvain_um.results.communities import Communities, Level, number_by_size
 from louvain_um.results.display import listable, size_rows
 from louvain_um.results.quality import modularity
@@ -246,6 +247,7 @@ def test_a_frame_without_pandas_says_what_to_install(monkeypatch):
         np.array(list("abcdef")),
         np.array(["a\n", 'q"', "ü", "", "e", "f"], object),
         np.array([1, "b", 2.5, "d", "e", "f"], object),
+        objects([((0,), "a"), ((), 1), (2, (3, (4,))), "d", True, -1.5]),
     ],
 )
 def test_saving_and_loading_return_the_same(tmp_path, names):

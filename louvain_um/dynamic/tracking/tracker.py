@@ -164,6 +164,11 @@ class Tracker:
         force : bool
             Whether an existing file is replaced.
 
+        Warns
+        -----
+        GraphWarning
+            Names of vertices, such as dates, that are text when they are loaded.
+
         Raises
         ------
         LouvainUmError

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
-from louvain_um.core.plain_data import Within, build, parse, read_archive, to_bytes, write_archive
+from louvain_um.core.plain_data import (
+    Within,
+    build,
+    names_of_bytes,
+    names_to_bytes,
+    parse,
+    read_archive,
+    to_bytes,
+    write_archive,
+)
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import (
     MOST_PERIOD,
@@ -116,7 +125,7 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
     if snapshot.weights is not None:
         arrays["weights"] = snapshot.weights
     if graph.names is not None:
-        arrays["vertex_names"] = to_bytes(graph.names.tolist())
+        arrays["vertex_names"] = names_to_bytes(graph.names.tolist())
     write_archive(path, arrays, force=force)
 
 
@@ -194,5 +203,4 @@ def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
     """Return the vertices' names, None for removed vertices; None for a graph without names."""
     if "vertex_names" not in arrays:
         return None
-    listed = parse(arrays["vertex_names"].tobytes())
-    return name_array([tuple(name) if isinstance(name, list) else name for name in listed])
+    return name_array(names_of_bytes(arrays["vertex_names"]))
