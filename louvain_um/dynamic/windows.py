@@ -98,6 +98,8 @@ def seconds_of(
     # `like` is how earlier ones were written, or a format of dates that the user names.
     if times.dtype.kind in "iuf" and not (like is not None and like.dates):
         return _numbers(file, times, line), NUMBERS
+    if times.dtype.kind in "bm":
+        raise file.error(f"times are {times.dtype}; write numbers of seconds, or dates")
     pandas = require("pandas", file.name)
     texts = pandas.Series(times)
     numbers = pandas.to_numeric(texts, errors="coerce")

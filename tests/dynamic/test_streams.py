@@ -380,6 +380,14 @@ def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
             pd.DataFrame({"a": ["x", 1], "b": [2, 3], "time": [1, 2]}),
             "the table: column a cannot be read .*; convert its values to one type",
         ),
+        (
+            pd.DataFrame({"a": [1], "b": [2], "time": pd.to_timedelta([1], "D")}),
+            r"the table: times are timedelta64\[.*; write numbers of seconds, or dates",
+        ),
+        (
+            pd.DataFrame({"a": [1], "b": [2], "time": [True]}),
+            "the table: times are bool; write numbers of seconds, or dates",
+        ),
         ([(1, 2, 3)], "cannot read timed edges from list; pass a path, or a table"),
     ],
 )
