@@ -11,7 +11,7 @@ TIERS: Final = {
     "site": "builds pages, runs notebooks or a browser",
     "system": "starts many processes: Dask, MPI, endings, crashes",
     "deep": "many random cases, large grids of emulated kernels",
-    "records": "compares pages with recorded measurements",
+    "records": "compares pages with recorded measurements, or tests what measures",
 }
 """Tiers that a plain run leaves out."""
 

@@ -74,6 +74,7 @@ def test_squares_and_walks_are_sampled_as_counted(monkeypatch):
         assert found == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.records
 def test_pages_of_a_search_are_those_of_its_rows_in_the_order_of_blocking(kinds):
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
