@@ -191,6 +191,8 @@ def start_of(graph: Graph, initial: Any) -> NDArray[np.uint32]:
 def fixed_of(graph: Graph, fixed: Any) -> NDArray[np.uint8]:
     """Return 1 for each fixed vertex, given as a mask or as vertices by id or name."""
     n = graph.n_vertices
+    if type(fixed) is np.ndarray and fixed.dtype == np.bool_ and fixed.shape == (n,):
+        return fixed.astype(np.uint8)
     calls = (getattr(fixed, name, None) for name in ("tolist", "to_pylist", "to_list"))
     given = next((call() for call in calls if call), fixed)  # not by NumPy: names may be tuples
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):

@@ -181,8 +181,9 @@ def test_fixed_vertices_of_any_kind_are_found_by_name():
     numbered = lu.Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
     for fixed in (pa.array([0, 1, 4]), pa.chunked_array([[0], [1, 4]]), pl.Series([0, 1, 4])):
         assert np.array_equal(fixed_of(numbered, fixed), expected)
-    for mask in (pa.array(expected == 1), pl.Series(expected == 1), pd.array(expected == 1)):
-        assert np.array_equal(fixed_of(numbered, mask), expected)
+    mask = expected == 1
+    for given in (mask, pa.array(mask), pl.Series(mask), pd.array(mask)):
+        assert np.array_equal(fixed_of(numbered, given), expected)
     for wrong in ([[0, 1]], [(0, 1), None], pd.array([True, None], dtype="boolean")):
         with pytest.raises(lu.GraphError, match="is not in the graph"):
             lu.louvain(graph, fixed=wrong)

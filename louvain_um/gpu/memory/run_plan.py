@@ -124,10 +124,9 @@ def plan_shape(
     with suppress(MemoryBudgetError):
         plan = planned(free)
         smaller = plan.in_pages or plan.low_scratch or plan.compact or plan.out_of_core
+        needed = sum(array.nbytes for array in plan.arrays)
         # Where the budget is the limit, more free memory gives no other plan.
-        if (plan.request.budgeted or not smaller) and sum(
-            array.nbytes for array in plan.arrays
-        ) <= free:
+        if needed <= free and (plan.request.budgeted or not smaller):
             return plan
     more, _ = cuda_calls.reclaimed_memory()
     return plan if plan and more <= free else planned(more)
