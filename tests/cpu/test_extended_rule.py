@@ -182,8 +182,8 @@ def test_fixed_vertices_of_any_kind_are_found_by_name():
     for fixed in (pa.array([0, 1, 4]), pa.chunked_array([[0], [1, 4]]), pl.Series([0, 1, 4])):
         assert np.array_equal(fixed_of(numbered, fixed), expected)
     mask = expected == 1
-    for given in (mask, pa.array(mask), pl.Series(mask), pd.array(mask)):
-        assert np.array_equal(fixed_of(numbered, given), expected)
+    for fixed in (mask, pa.array(mask), pl.Series(mask), pd.array(mask)):
+        assert np.array_equal(fixed_of(numbered, fixed), expected)
     for wrong in ([[0, 1]], [(0, 1), None], pd.array([True, None], dtype="boolean")):
         with pytest.raises(lu.GraphError, match="is not in the graph"):
             lu.louvain(graph, fixed=wrong)
