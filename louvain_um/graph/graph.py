@@ -18,7 +18,7 @@ from louvain_um.errors import (
     checks_kinds,
     warn,
 )
-from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, checked_names
+from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, check_scale, checked_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +102,7 @@ class Graph:
             raise GraphError("weights must be uint32 or int64 with one entry per arc")
         if self.names is not None:
             object.__setattr__(self, "names", checked_names(self.names, n))
+        check_scale(self.scale)
         check_kind(self.kind)
         check_switch("check", check)
         if self.imbalance is not None and len(self.imbalance) != n:

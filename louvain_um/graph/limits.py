@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError, shown
+from louvain_um.errors import GraphError, is_number, shown
 
 Duplicates = Literal["once", "sum"]
 """What an edge listed more than once counts for: one edge, or the sum of its weights."""
@@ -31,6 +32,12 @@ def check_kind(kind: object) -> None:
     """Raise a GraphError for a kind that no graph has."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise GraphError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {shown(kind)}")
+
+
+def check_scale(scale: object) -> None:
+    """Raise a GraphError unless a scale is a power of two, above or below 1."""
+    if not is_number(scale) or math.frexp(scale)[0] != 0.5:
+        raise GraphError(f"scale must be a power of two, such as 1.0, not {shown(scale)}")
 
 
 def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:

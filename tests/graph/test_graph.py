@@ -237,3 +237,10 @@ def test_names_may_be_listed():
         assert sorted(found.to_dict()) == sorted(names)
     with pytest.raises(GraphError, match="one entry per vertex, 3 in all"):
         lu.Graph.from_edges([0, 1], [1, 2], names="abc")
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 3.0, np.nan, np.inf, True, "2"])
+def test_a_scale_is_a_power_of_two(scale):
+    g = Graph.from_edges([0, 1], [1, 2])
+    with pytest.raises(GraphError, match="scale must be a power of two"):
+        Graph(g.offsets, g.targets, None, g.loops, scale)
