@@ -45,11 +45,20 @@ def compile_once(target):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark tests that take the fixture `gpu`; put those last that wait for all other processes."""
+    """Mark tests that take the fixture `gpu`; put those last that wait for all other processes.
+
+    Those of the tracer come first: its kernels take a minute to compile, on few cores.
+    """
     for item in items:
         if item.path.is_relative_to(HERE) and "gpu" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.gpu)
-    items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
+    items.sort(key=turn)
+
+
+def turn(item):
+    """Return when a test runs, before or after the others of its process."""
+    traces = item.path.is_relative_to(HERE) and "trace" in item.path.name
+    return item.get_closest_marker("alone") is not None, not traces
 
 
 @pytest.hookimpl(wrapper=True)
