@@ -23,7 +23,7 @@ from louvain_um.formats.edge_list.edges import (
 from louvain_um.formats.edge_list.first_lines import sample_of
 from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices, refuse_ids
-from louvain_um.formats.edge_list.scan import LineFormat, TimeColumn
+from louvain_um.formats.edge_list.scan import LineFormat, TimeColumn, TypeColumn
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import ids_are_text
 from louvain_um.formats.read_options import ReadOptions, TimedOptions
@@ -45,12 +45,6 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read an edge list."""
     detected = sniff.sniff(file, options)
     keeps = options.symmetrize or options.directed
-    if not keeps and (line := sniff.declares_directed(file, detected)) is not None:
-        raise file.error(
-            "the edge is directed (column Type); pass symmetrize=True (--symmetrize) to read the "
-            "graph as undirected",
-            line,
-        )
     notes = list(detected.notes)
     if detected.konect in ("asym", "dir") and not keeps:
         notes.append(
@@ -73,6 +67,11 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     else:
         file.read(detected.skip)
     line_format = line_format_of(detected, options, weighted=reads_weight(file, detected, options))
+    titles = [title.lower() for title in detected.titles]
+    if not keeps and "type" in titles:
+        place = detected.separator, titles.index("type")
+        column = TypeColumn(file, *place, line_format.first_line)
+        line_format = replace(line_format, aside=(column,))
     edges, names, more = read_lines(file, line_format, detected, options)
     notes += more
     announced = detected.announced
@@ -307,7 +306,7 @@ class TimedLines:
         as_text = self.options.date_format is not None
         column = TimeColumn(detected.separator, roles.time, width, as_text=as_text)
         column.first_line = first_line or self.line_format.first_line
-        line_format = replace(self.line_format, times=column, first_line=column.first_line)
+        line_format = replace(self.line_format, aside=(column,), first_line=column.first_line)
         edges, names, more = read_lines(file, line_format, detected, self.options)
         times = column.values(file)
         if not len(times):

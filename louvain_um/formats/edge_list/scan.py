@@ -292,6 +292,28 @@ class TimeColumn:
         return np.array([text.decode("utf-8", "replace") for text in texts], object)
 
 
+class TypeColumn:
+    """The column ``Type`` of a list of edges; an edge that it says is directed is an error."""
+
+    def __init__(self, file: GraphFile, separator: int, place: int, first_line: int) -> None:
+        self.file, self.separator, self.place, self.line = file, separator, place, first_line
+
+    def add(self, data: NDArray[np.uint8]) -> None:
+        """Look at a block of whole lines."""
+        found = np.zeros((int(np.count_nonzero(data == ord("\n"))), 4), np.int64)
+        find_fields(data, self.separator, self.place, found)
+        starts = found[:, 0] + (data[found[:, 0]] == ord('"'))
+        for line in np.flatnonzero(data[starts] | 32 == ord("d")).tolist():
+            start, stop = found[line, :2]
+            if data[start:stop].tobytes().strip(b'"').lower() == b"directed":
+                raise self.file.error(
+                    "the edge is directed (column Type); pass symmetrize=True (--symmetrize) to "
+                    "read the graph as undirected",
+                    self.line + line,
+                )
+        self.line += len(found)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFormat:
     """Format of the lines of an edge list."""
@@ -307,24 +329,24 @@ class LineFormat:
     decimal_comma: bool = False
     signed: bool = False
     exact: bool = False
-    times: TimeColumn | None = None
+    aside: tuple[TimeColumn | TypeColumn, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether lines are two ids and what may follow: a weight, then anything."""
-        rewritten = self.columns is not None or self.times is not None
+        rewritten = self.columns is not None or self.aside
         return not rewritten and self.expected is None and self.place == 2
 
     def blocks(self, file: GraphFile, size: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
-        """Yield the blocks of the rest of a file, after the times are taken from each."""
+        """Yield the blocks of the rest of a file, after columns aside have looked at each."""
         for data in file.blocks(size):
-            if self.times is not None:
-                self.times.add(data)
+            for column in self.aside:
+                column.add(data)
             yield data
 
     def pieces(self, file: GraphFile) -> Iterator[Callable[[], NDArray[np.uint8]]]:
         """Yield what returns these blocks, if possible by reading them in the thread that calls."""
-        if self.times is None:
+        if not self.aside:
             return file.pieces()
         return (partial(np.asarray, data) for data in self.blocks(file))
 

@@ -358,20 +358,6 @@ def _assign_columns(
         detected.width = max(detected.width, roles.weight + 1)
 
 
-def declares_directed(file: GraphFile, detected: DetectedFormat) -> int | None:
-    """Return the number of the first sampled line whose column ``Type`` is ``Directed``."""
-    titles = [title.lower() for title in detected.titles]
-    if "type" not in titles:
-        return None
-    place = titles.index("type")
-    head = whole_lines(file)
-    for number, line in enumerate(head, 1):
-        row = split(line, detected.separator)
-        if number > detected.lines and len(row) > place and row[place].lower() == "directed":
-            return number
-    return None
-
-
 def _detect_weights(detected: DetectedFormat, rows: list[list[str]], numbers: list[int]) -> None:
     """Find the weight, what its column contains, and which other columns are numeric."""
     for place in range(2, detected.columns):

@@ -161,10 +161,14 @@ def test_weights_are_found_by_name(tmp_path, label, end):
     assert weights(read(tmp_path, tabs)) == [1.0, 2.5]
 
 
-def test_a_column_of_types_declares_directed_edges(tmp_path):
-    text = f"{GEPHI}1,2,Undirected,0,,2\n2,3,Directed,1,,1\n"
-    refused(tmp_path, text, 3, "symmetrize=True (--symmetrize)")
-    assert weights(read(tmp_path, text, symmetrize=True)) == [1, 2]
+@pytest.mark.parametrize("before", [1, 10_000])
+@pytest.mark.parametrize("kind", ["Directed", '"directed"'])
+def test_a_column_of_types_declares_directed_edges(tmp_path, before, kind):
+    text = GEPHI + before * "1,2,Undirected,0,,2\n" + f"2,3,{kind},1,Directed,1\n"
+    refused(tmp_path, text, before + 2, "symmetrize=True (--symmetrize)")
+    assert weights(read(tmp_path, text, symmetrize=True)) == [1, 2 * before]
+    named = text.replace("1,2,", "ann,bob,")
+    refused(tmp_path, named, before + 2, "symmetrize=True (--symmetrize)")
 
 
 def test_ends_that_stand_elsewhere(tmp_path):
