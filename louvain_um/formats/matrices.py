@@ -71,17 +71,23 @@ def from_sparse(
     if found is not None:
         return replace(found, notes=(*found.notes, *notes), check=False) if notes else found
     check_indices(matrix)
-    if matrix.format == "coo" and matrix.dtype.kind in "iuf":
-        # Repeated entries are summed, which a narrow type rounds or overflows.
-        matrix = matrix.astype(WIDE[matrix.dtype.kind])
+    if matrix.format != "coo":
+        matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
+    _check_numbers(matrix.data)
+    if options.duplicates == "once" and matrix.format == "coo":
+        matrix = matrix_of_entries(matrix.row, matrix.col, matrix.data, rows)
+    elif options.duplicates != "once" and not matrix.has_canonical_format:
+        # As SciPy does, repeated entries are summed, which a narrow type rounds or overflows.
+        matrix = matrix.astype(WIDE.get(matrix.dtype.kind, matrix.dtype))
         if matrix.dtype.kind in "iu":
             total = np.abs(matrix.data.astype(float)).sum()
             if total >= 2.0**62 and not options.allow_rounding:
                 raise GraphError(f"integer weights add up to {total:.3g}{TOO_LARGE}")
             if total >= 2.0**62:
                 matrix = matrix.astype(np.float64)
-    matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
-    _check_numbers(matrix.data)
+    matrix = csr_array(matrix)
+    if options.duplicates != "once":
+        matrix.sum_duplicates()  # in place, of the copy above
     unite = unite and not (options.symmetrize or options.directed or options.signed)
     if unite and is_nearest(matrix):
         matrix, note = united(matrix)

@@ -217,7 +217,8 @@ def as_graph(
     weighted : bool, optional
         Whether to read weights; by default if there are any.
     duplicates : {"once", "sum"}, optional
-        See `Graph.from_edges`. Parallel edges of a networkx multigraph are summed by default.
+        See `Graph.from_edges`. Parallel edges of a networkx multigraph and repeated entries of a
+        SciPy matrix are summed by default.
     symmetrize : bool
         Read a directed object as undirected.
     directed : bool

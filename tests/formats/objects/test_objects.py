@@ -244,6 +244,24 @@ def test_narrow_types_are_widened_before_they_are_summed(tmp_path, dtype, kind):
         assert (graph.weights / graph.scale).tolist() == [largest + 1] * 2
 
 
+@pytest.mark.parametrize(
+    ("values", "duplicates", "weight"),
+    [
+        ([1, 1, 1, 1], None, 2), ([1, 1, 1, 1], "once", None), ([1.0, 3.0, 2.0, 2.0], None, 4),
+        ([1.0, 3.0, 2.0, 2.0], "sum", 4), ([1, 3, 1, 3], "once", 3), ([True] * 4, None, None),
+    ],
+)  # fmt: skip
+def test_repeated_entries_give_the_same_graph_in_every_format(values, duplicates, weight):
+    coordinates = [0, 0, 1, 1], [1, 1, 0, 0]
+    rows = np.array(values), np.array([1, 1, 0, 0]), np.array([0, 2, 4])
+    matrices = [sparse.coo_array((values, coordinates))]
+    matrices += [kind(rows, shape=(2, 2)) for kind in (sparse.csr_array, sparse.csc_array)]
+    for matrix in matrices:
+        graph = as_graph(matrix, duplicates=duplicates)
+        assert (None if graph.weights is None else graph.weights[0] / graph.scale) == weight
+        assert matrix.nnz == 4
+
+
 @pytest.mark.parametrize("dtype", [np.uint64, np.int64])
 def test_sums_beyond_64_bits_are_refused(dtype):
     entries = np.full(4, 2**62, dtype), ([0, 0, 1, 1], [1, 1, 0, 0])
