@@ -80,8 +80,16 @@ class OptionError(LouvainUmError, ValueError):
         return self.message(self.option)
 
 
-def check_switch(option: str, value: object) -> None:
-    """Raise an OptionError unless an option is True or False; 1 and 0 are, and NumPy's too.
+def is_switch(value: object) -> bool:
+    """Whether a value is True or False; 1 and 0 are, and NumPy's too."""
+    try:
+        return bool(value in (True, False))
+    except (TypeError, ValueError):  # an array
+        return False
+
+
+def check_switch(option: str, value: object) -> bool:
+    """Return an option that is True or False as Python's own; raise an OptionError for others.
 
     Examples
     --------
@@ -90,12 +98,9 @@ def check_switch(option: str, value: object) -> None:
     Traceback (most recent call last):
     louvain_um.errors.OptionError: sort must be True or False, not 'no'
     """
-    try:
-        known = bool(value in (True, False))
-    except (TypeError, ValueError):  # an array
-        known = False
-    if not known:
+    if not is_switch(value):
         raise OptionError(option, value, "must be True or False")
+    return bool(value)
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -158,9 +163,9 @@ KINDS: Final = {
 """Annotation of a parameter, without None → what looks at its values."""
 
 
-def kind_checks(of: Signature) -> dict[str, Callable[[str, Any], None]]:
+def kind_checks(of: Signature) -> dict[str, Callable[[str, Any], object]]:
     """Return what looks at the values of the parameters whose annotation is in `KINDS`."""
-    found = {}
+    found: dict[str, Callable[[str, Any], object]] = {}
     for name, parameter in of.parameters.items():
         known = str(parameter.annotation).removesuffix(" | None")
         for pattern, check in KINDS.items():
@@ -169,7 +174,7 @@ def kind_checks(of: Signature) -> dict[str, Callable[[str, Any], None]]:
     return found
 
 
-def _or_none(check: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+def _or_none(check: Callable[[str, Any], object]) -> Callable[[str, Any], object]:
     """Return a check that lets None pass."""
     return lambda option, value: None if value is None else check(option, value)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from louvain_um.core import hierarchy
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, among, is_switch
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
@@ -265,7 +265,7 @@ def shape_of_size(
     for name, value, most in zip(names, (vertices, arcs), bounds, strict=True):
         if not 0 <= value <= most:
             raise OptionError(name, value, f"must lie in 0 … {most:,}")
-    if not isinstance(weighted, (bool, str)) or weighted not in (True, False, "integer", "real"):
+    if not is_switch(weighted) and not among(weighted, "integer", "real"):
         raise OptionError("weighted", weighted, "must be True, False, 'integer' or 'real'")
     return Shape(
         vertices=vertices,

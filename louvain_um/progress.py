@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, TypeVar
 
-from louvain_um.errors import OptionError, check_switch
+from louvain_um.errors import OptionError, check_switch, is_switch
 from louvain_um.events import Event, Observer, both, ignore
 
 P = ParamSpec("P")
@@ -126,7 +126,7 @@ def counts_progress(call: Callable[P, R]) -> Callable[P, R]:
         progress: Any = kwargs.get("progress")
         if callable(progress):
             return call(*args, **kwargs)
-        if progress is not None and not isinstance(progress, bool):
+        if progress is not None and not is_switch(progress):
             raise OptionError("progress", progress, "must be True, False or a function")
         line = ProgressLine()
         kwargs["progress"] = line.count if progress else None

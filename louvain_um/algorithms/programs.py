@@ -152,7 +152,7 @@ def program_of(
     check_name(name)
     if n_vertices < 0 or n_arcs < 0:
         raise OptionError("n_vertices", min(n_vertices, n_arcs), "must not be negative")
-    dtype = np.dtype("u4" if weighted is True else weighted or "u4")
+    dtype = np.dtype("u4" if isinstance(weighted, bool | np.bool_) else weighted or "u4")
     made = BUILDERS[name](n_vertices, n_arcs, iterations or ITERATIONS)
     heavy = bool(weighted) and name in WEIGHED
     arrays = [

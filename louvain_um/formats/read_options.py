@@ -73,7 +73,7 @@ class ReadOptions:
         for option in SWITCHES:
             value = getattr(self, option)
             if value is not None:
-                check_switch(option, value)
+                object.__setattr__(self, option, check_switch(option, value))
         if self.weight is not None and self.weighted is False:
             raise OptionError(
                 "weight",

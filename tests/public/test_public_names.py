@@ -12,6 +12,7 @@ import pytest
 
 import louvain_um
 import louvain_um as lu
+from louvain_um.algorithms.programs import program_of
 from louvain_um.dynamic.stores import STORES
 from louvain_um.errors import GraphError, OptionError
 
@@ -97,6 +98,22 @@ def test_switches_are_true_or_false(value):
             call()
     for switch in (True, np.True_, 1):
         assert len(found.to_frame(levels=switch)) == 2
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_switches_of_numpy_are_those_of_python(value):
+    def outcome(switch):
+        size = {"n_vertices": 1000, "n_arcs": 10_000, "weighted": switch}
+        seen = lu.resolution_profile(GRAPH, progress=switch, device="cpu")
+        return (
+            lu.plan(**size, machine="h200").peak_bytes,
+            program_of("spmv", **size).arrays,
+            lu.as_graph(np.array([[0, 2], [2, 0]]), weighted=switch).weighted,
+            lu.DynamicGraph(GRAPH, weighted=switch).weighted,
+            seen.point_rows(),
+        )
+
+    assert outcome(np.bool_(value)) == outcome(value)
 
 
 @pytest.mark.parametrize("value", ["no", "", None, 0.5, [1], np.arange(2), 2**70])

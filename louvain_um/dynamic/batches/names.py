@@ -125,7 +125,7 @@ def weights_at(
 ) -> NDArray[np.uint32] | NDArray[np.int64] | None:
     """Return the weights to begin with, at the scale asked for; None for an unweighted graph."""
     if weighted is not None:
-        check_switch("weighted", weighted)
+        weighted = check_switch("weighted", weighted)
     if scale is not None:
         refuse_scale(scale)
         if scale < graph.scale:
