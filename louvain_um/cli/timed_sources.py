@@ -54,6 +54,7 @@ class FileSource:
         self._begun = self._vertices = 0
         self._number = np.full(e.n_vertices, NO_VERTEX, np.uint32)
         self._windows = Windows(every, window)
+        self._windows.check(edges.block)  # before a folder is made, or one is replaced
 
     def resume(self, begun: int, folder: StreamFolder) -> None:
         """Go on after some batches."""

@@ -393,7 +393,7 @@ class LockedFolder:
     def __init__(self, path: str | Path) -> None:
         self._descriptor: int | None = None
         self._path = resolved(path)
-        self._made = not os.path.lexists(self._path)
+        self._made = [p for p in (self._path, *self._path.parents) if not os.path.lexists(p)]
         try:
             self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -408,10 +408,10 @@ class LockedFolder:
 
     def close(self) -> None:
         """Let others write to the folder."""
-        if self._made:
-            self._made = False
-            with suppress(OSError):  # it holds something
-                self._path.rmdir()
+        with suppress(OSError):  # it holds something
+            while self._made:
+                self._made.pop(0).rmdir()
+        self._made = []
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

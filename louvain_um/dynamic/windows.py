@@ -286,20 +286,24 @@ class Windows:
         """Take the next edges; yield the steps that have ended."""
         if not len(edges):
             return
-        if self.origin is None:
-            self.origin = edges.times[0].item()
-            self._check_units(self.origin, edges.times[-1].item())
-        last = edges.times[-1].item()
-        # NaN where the difference of two times is too large for a number is too many, too.
-        if self.by_time and not (last - self.origin) // self.every < MOST_STEPS:
-            remedy = f"must be longer: it gives more than {MOST_STEPS:,} steps"
-            raise OptionError("every", self._options["every"], remedy)
+        self.check(edges)
         held = self.held
         self._held = edges if held is None else held.joined(edges)
         while (end := self._next_end(self._held)) is not None:
             step = self._step(self._held, end)
             self.number += 1
             yield step
+
+    def check(self, edges: EdgeBlock) -> None:
+        """Raise if the next edges, at least one, come in another unit or give too many steps."""
+        last = edges.times[-1].item()
+        if self.origin is None:
+            self.origin = edges.times[0].item()
+            self._check_units(self.origin, last)
+        # NaN where the difference of two times is too large for a number is too many, too.
+        if self.by_time and not (last - self.origin) // self.every < MOST_STEPS:
+            remedy = f"must be longer: it gives more than {MOST_STEPS:,} steps"
+            raise OptionError("every", self._options["every"], remedy)
 
     def _check_units(self, first: Any, last: Any) -> None:
         """Raise for minutes and longer units if times seem to be something else than seconds."""

@@ -77,6 +77,7 @@ class StreamFolder:
         self.safe_csv = bool(settings.get("safe_csv"))
         self.tables: dict[str, IO[bytes]] = {}
         self._lengths: dict[str, dict[str, int]] = {}
+        self._made: list[Path] = []
         self._lock = LockedFolder(folder)
         try:
             self._check(dict(settings), force=force)
@@ -99,6 +100,7 @@ class StreamFolder:
             )
         for left in (self.folder / STATE, self.folder / CHECKPOINTS, *self._places()):
             left.unlink(missing_ok=True)
+        self._made += [] if path.exists() else [path]
         write_text(path, json.dumps(settings), force=True)
 
     def _begun(self) -> bool:
@@ -133,6 +135,7 @@ class StreamFolder:
             lengths = asdict(found)
         for name, length in lengths.items():
             path = self.table(name)
+            self._made += [] if path.exists() else [path]
             file = open_resolved(path, "r+b" if path.exists() else "w+b")
             self.tables[name] = file
             if file.seek(0, os.SEEK_END) < length:
@@ -201,10 +204,13 @@ class StreamFolder:
                 left.unlink()
 
     def close(self) -> None:
-        """Close the tables."""
+        """Close the tables; without a batch, remove what was made."""
         for file in self.tables.values():
             with suppress(OSError):  # of what could not be written, an error has been raised
                 file.close()
+        with suppress(OSError):
+            for path in [] if self._begun() else self._made:
+                path.unlink(missing_ok=True)
         self._lock.close()
 
     def _write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:

@@ -197,17 +197,19 @@ BAD = {
     "time": ("1 2 soon\n", ":1: time 'soon' is neither"),
     "utf-16": ("1 2 3\n".encode("utf-16"), "is UTF-16 text; convert it"),
     "steps": ("a b 1\na b 99999999999\n", "steps"),
+    "units": ("a b 1767225600000\n", "seem to be milliseconds"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_input_without_edges_leaves_nothing(tmp_path, case):
     text, reported = BAD[case]
-    result = run(text, tmp_path / "out", "--every", "1s" if case == "steps" else 10)
+    every = {"steps": "1s", "units": "1d"}.get(case, 10)
+    result = run(text, tmp_path / "new" / "out", "--every", every)
     assert result.exit_code in (1, 2)
     assert reported in result.output
     assert "Traceback" not in result.output
-    assert case == "steps" or not (tmp_path / "out").exists()
+    assert [*tmp_path.iterdir()] == []
 
 
 LATER = {

@@ -132,7 +132,10 @@ def test_a_stream_that_failed_before_its_first_batch_leaves_the_folder_free(time
     failed = run(timed, "-o", folder, "--every", "0.001s")
     assert failed.exit_code == 2
     assert "--every must be longer" in failed.output
+    assert not folder.exists()
     assert run(timed, "-o", folder, "--every", "2000").exit_code == 0
+    assert len(tables(folder)["history"]) == 2
+    assert run(timed, "-o", folder, "--every", "0.001s", "--force").exit_code == 2
     assert len(tables(folder)["history"]) == 2
     (folder / "tracker.npz").unlink()  # as a kill before the first checkpoint leaves it
     assert run(timed, "-o", folder, "--every", "1000").exit_code == 1
