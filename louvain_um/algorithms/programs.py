@@ -78,14 +78,17 @@ def vertex_of(graph: Any, name: Any) -> int:
     n, names = graph.n_vertices, getattr(graph, "names", None)
     name = name.item() if isinstance(name, np.generic) else name
     if names is None:
-        if type(name) is int and 0 <= name < n:
+        alive = getattr(graph, "alive", None)  # some of a changing graph were removed
+        if type(name) is int and 0 <= name < n and (alive is None or alive[name]):
             return name
         known = f"0 … {n - 1}" if n else "of which there are none"
     else:
-        for number, other in enumerate(names.tolist()):
+        # Removed vertices have the name None.
+        there = [each for each in enumerate(names.tolist()) if each[1] is not None]
+        for number, other in there:
             if type(other) is type(name) and other == name:
                 return number
-        known = f"such as {names.tolist()[0]!r}" if n else "of which there are none"
+        known = f"such as {there[0][1]!r}" if there else "of which there are none"
     raise GraphError(
         f"{shown(name)} is not a vertex of the graph; use one of its vertices, {known}"
     )

@@ -13,6 +13,12 @@ TRIANGLE = lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 3], n_vertices=5)
 NAMED = lu.as_graph((["ann", "bob"], ["bob", "cid"]))
 
 
+def without(vertex, graph):
+    changing = lu.DynamicGraph(graph)
+    changing.remove_vertices([vertex])
+    return changing
+
+
 def test_a_source_is_a_name_where_vertices_have_names():
     assert lu.bfs(NAMED, "cid", device="cpu").distances.tolist() == [2, 1, 0]
     numbered = lu.Graph.from_edges([0, 1], [1, 2], names=np.array([10, 7, 30]))
@@ -30,6 +36,8 @@ def test_a_source_is_a_name_where_vertices_have_names():
         (NAMED, 0, "0 is not a vertex of the graph; use one of its vertices, such as 'ann'"),
         (NAMED, "zoe", "'zoe' is not a vertex"),
         (lu.Graph.from_edges([], []), 0, "of which there are none"),
+        (without(1, TRIANGLE), 1, "1 is not a vertex"),
+        (without("ann", NAMED), None, "None is not a vertex of the graph; .* such as 'bob'"),
     ],
 )
 def test_an_unknown_source(search, graph, source, message):
