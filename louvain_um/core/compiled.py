@@ -26,6 +26,7 @@ from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba import njit, types
 from numba.core import cgutils, event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
@@ -198,7 +199,7 @@ def _held(dispatcher: Any, done: Callable[[], None]) -> Callable[..., Any]:
     work = dispatcher.compile
 
     def call(kinds: Any) -> Any:
-        with held():
+        with held(), global_compiler_lock:  # other threads may compile it for other types
             try:
                 return work(_widened(kinds))
             finally:

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from numba import njit, types
+from numba.core.compiler_lock import global_compiler_lock
 
 from louvain_um.core import compiled
 
@@ -224,3 +226,12 @@ def test_only_what_is_not_cached_is_announced(tmp_path):
         assert paired == "True"
     assert counts[0] > 0
     assert counts[1] == 0
+
+
+def test_no_thread_compiles_a_function_while_another_notes_what_it_compiled():
+    locked = []
+    function = njit(lambda x: x)
+    compiled._held(function, lambda: locked.append(global_compiler_lock.is_locked()))(
+        (types.int64,)
+    )
+    assert locked == [True]
