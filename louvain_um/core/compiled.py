@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -329,28 +330,52 @@ def _source(module: str) -> tuple[bytes, tuple[str, ...]]:
     return text, tuple(sorted(set(found)))
 
 
-class Announcer(event.Listener):
-    """Turns Numba's nested compile events into one phase; loading from the cache raises none."""
+class Announcer:
+    """Makes nested compilations one phase for an observer."""
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
         self.depth = 0
 
-    def on_start(self, event: Any) -> None:
+    def begin(self) -> None:
         """Announce the outermost compilation."""
         self.depth += 1
         if self.depth == 1:
             self.observer(Event(kind="start", phase="compile"))
 
-    def on_end(self, event: Any) -> None:
+    def end(self) -> None:
         """Announce the end of the outermost compilation."""
         self.depth -= 1
         if self.depth == 0:
             self.observer(Event(kind="end", phase="compile"))
 
 
+_announcers: ContextVar[tuple[Announcer, ...]] = ContextVar("announcers", default=())
+
+
+class Compilations(event.Listener):
+    """Hands Numba's events to this context's announcers; loading from the cache raises none."""
+
+    def on_start(self, event: Any) -> None:
+        """Begin a compilation."""
+        for announcer in _announcers.get():
+            announcer.begin()
+
+    def on_end(self, event: Any) -> None:
+        """End a compilation."""
+        for announcer in _announcers.get():
+            announcer.end()
+
+
+# Once and for all: Numba has one list for all threads, and reads it while others change it.
+event.register("numba:compile", Compilations())
+
+
 @contextmanager
 def announced(observer: Observer) -> Iterator[None]:
-    """Announce what is compiled inside the block as a phase "compile"."""
-    with event.install_listener("numba:compile", Announcer(observer)):
+    """Announce what this context compiles inside the block as a phase "compile"."""
+    token = _announcers.set((*_announcers.get(), Announcer(observer)))
+    try:
         yield
+    finally:
+        _announcers.reset(token)

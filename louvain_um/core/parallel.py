@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -69,7 +70,7 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
         pending: list[Future[None]] = []
         try:
             for t in range(1, threads):
-                pending.append(pool.submit(kernel, t, threads, *args))
+                pending.append(pool.submit(copy_context().run, kernel, t, threads, *args))
             kernel(0, threads, *args)
         finally:
             failures = [task.exception() for task in pending]
@@ -125,7 +126,7 @@ def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Tas
         if len(pool._threads) < threads:
             headroom.require(headroom.THREAD_BYTES)
         try:
-            return Task(pool.submit(function, item))
+            return Task(pool.submit(copy_context().run, function, item))
         except RuntimeError as error:
             raise MemoryError("cannot start a thread; set LOUVAIN_UM_THREADS lower") from error
 

@@ -16,7 +16,8 @@ import pytest
 from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 
-from louvain_um.core import compiled
+from louvain_um.core import compiled, parallel
+from louvain_um.core.compiled import announced
 
 USER = """
 from louvain_um.core.compiled import kernel
@@ -226,6 +227,16 @@ def test_only_what_is_not_cached_is_announced(tmp_path):
         assert paired == "True"
     assert counts[0] > 0
     assert counts[1] == 0
+
+
+def test_an_observer_hears_what_its_own_call_compiles():
+    heard = []
+    with announced(heard.append), ThreadPoolExecutor(1) as other:
+        other.submit(njit(lambda x: x + 1), 1).result()
+        assert not heard
+        njit(lambda x: x + 2)(1)
+        parallel.run(njit(lambda t, threads: None), 2)  # by any of its threads
+    assert [event.kind for event in heard] == ["start", "end"] * 2
 
 
 def test_no_thread_compiles_a_function_while_another_notes_what_it_compiled():
