@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -46,6 +47,9 @@ SHOWN_ARCS: Final = 5_000_000
 """Arcs up to which a notebook shows a picture: more take a second to add up."""
 
 INK, FAINT = "#333b46", "#9aa3ad"
+ALONE: Final = threading.Lock()
+"""Is held while what Matplotlib has once in a process changes: settings, and pyplot's figures."""
+
 MISSING: Final = "charts and drawings need Matplotlib"
 
 
@@ -96,23 +100,33 @@ def new_figure(width: float, height: float, extras: str = "charts") -> tuple[Fig
 
 def save_figure(figure: Any, path: Path, *, force: bool, dpi: int = 150, **how: Any) -> None:
     """Write a figure; the same figure gives the same bytes."""
-    from matplotlib import rc_context
-
     kind = path.suffix.lower()[1:] or "png"
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    # In memory first: Matplotlib hides the system's error if the disk is full. Journals refuse PDF
-    # with fonts of Type 3; SVG keeps text.
-    drawing = io.BytesIO()
-    with rc_context({"svg.hashsalt": "louvain-um", "svg.fonttype": "none", "pdf.fonttype": 42}):
-        figure.savefig(drawing, format=kind, dpi=dpi, metadata=undated, **how)
+    # In memory first: Matplotlib hides the system's error if the disk is full.
+    drawing = _file_of(figure, "louvain-um", format=kind, dpi=dpi, metadata=undated, **how)
     with replacing(path, force=force) as part:
-        part.write_bytes(drawing.getbuffer())
+        part.write_bytes(drawing)
+
+
+def _file_of(figure: Any, salt: str, **how: Any) -> bytes:
+    """Return the bytes of a figure's file."""
+    from matplotlib import rc_context
+
+    drawing = io.BytesIO()
+    # Journals refuse PDF with fonts of Type 3; SVG keeps text.
+    with (
+        ALONE,
+        rc_context({"svg.hashsalt": salt, "svg.fonttype": "none", "pdf.fonttype": 42}),
+    ):
+        figure.savefig(drawing, **how)
+    return drawing.getvalue()
 
 
 def figure_axes(*, flat: bool = True) -> Any:
     """Return the axes of a new figure that pyplot manages, which notebooks show."""
     plt = needed("matplotlib.pyplot", MISSING, "formats,charts")
-    return plt.subplots(figsize=(8, 4.5 if flat else 6.4), layout="constrained")[1]
+    with ALONE:
+        return plt.subplots(figsize=(8, 4.5 if flat else 6.4), layout="constrained")[1]
 
 
 UNDER_NAMES: Final = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.4}
@@ -361,12 +375,8 @@ def small_picture(result: Result, graph: Graph | None) -> str:
 
 def svg_of(figure: Any, salt: str, **how: Any) -> str:
     """Return a figure as SVG: without a date, the same content and salt give the same text."""
-    from matplotlib import rc_context
-
-    text = io.StringIO()
-    with rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", metadata={"Date": None}, **how)
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    text = _file_of(figure, salt, format="svg", metadata={"Date": None}, **how).decode()
+    return text[text.index("<svg") :]
 
 
 def plot_profile(

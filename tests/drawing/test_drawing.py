@@ -1,6 +1,8 @@
 import json
 import re
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -12,7 +14,16 @@ import louvain_um as lu
 from louvain_um.drawing import layout
 from louvain_um.drawing.layout import draw_communities, draw_vertices
 from louvain_um.drawing.over_time import Stays
-from louvain_um.drawing.plots import KINDS, OTHERS, colour, figure, named, small_picture
+from louvain_um.drawing.plots import (
+    KINDS,
+    OTHERS,
+    colour,
+    figure,
+    figure_axes,
+    named,
+    small_picture,
+    svg_of,
+)
 from louvain_um.drawing.reports import chart, page
 from louvain_um.errors import LouvainUmError
 from louvain_um.results.communities import Communities
@@ -296,3 +307,46 @@ def test_changes_at_a_time_that_the_history_lacks_are_an_error():
     changes = pandas.DataFrame({"time": [9, 19], "vertex": [1, 2], "community": [0, 0]})
     with pytest.raises(LouvainUmError, match="the time 19, which the history lacks"):
         Stays.of(changes, np.array([9]))
+
+
+def test_threads_that_write_figures_leave_each_other_their_settings():
+    from matplotlib import rcParams
+
+    first_ended, salts = threading.Event(), []
+
+    class First:
+        def savefig(self, out, **how):
+            wait([other.submit(svg_of, Second(), "second")], 0.3)
+            out.write(b"<svg")
+
+    class Second:
+        def savefig(self, out, **how):
+            first_ended.wait(0.3)
+            salts.append(rcParams["svg.hashsalt"])
+            out.write(b"<svg")
+
+    with ThreadPoolExecutor(1) as other:
+        svg_of(First(), "first")
+        first_ended.set()
+    assert salts == ["second"]
+    assert rcParams["svg.hashsalt"] is None
+
+
+def test_threads_draw_on_figures_of_their_own(monkeypatch):
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    monkeypatch.setitem(pyplot.rcParams, "figure.max_open_warning", 0)
+    together, before = threading.Barrier(6), sys.getswitchinterval()
+
+    def draw(_):
+        together.wait()
+        return figure_axes().figure
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            assert len({*pool.map(draw, range(120))}) == 120
+    finally:
+        sys.setswitchinterval(before)
+        pyplot.close("all")
