@@ -187,6 +187,17 @@ def test_only_these_modules_start_processes_or_open_connections():
     assert found == GOES_OUTSIDE
 
 
+def test_only_these_modules_change_settings_of_the_process():
+    # Other threads have them, too, and two that change them at once leave them changed.
+    settings = r"catch_warnings|simplefilter|field_size_limit|rc_context|chdir|umask|setlocale"
+    found = {name for name, path in modules() if re.search(settings, path.read_text())}
+    assert {name for name in found if not name.startswith("louvain_um.cli.")} == {
+        "louvain_um.drawing.plots",  # one thread at a time
+        "louvain_um.formats.labels.text",  # one thread at a time
+        "louvain_um.results.given_labels",  # results of Infomap
+    }
+
+
 @functools.cache
 def names_in(module):
     """Return the names that a module's text binds, and the modules in it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BytesIO
@@ -207,21 +206,19 @@ def table_of(nodes: Any) -> Any:
         texts = [title for title in titles if title.lower() in ID_COLUMNS] or titles[:1]
         ids = _id_column(texts) or texts[0]
         missing = dict.fromkeys(titles.drop(ids), MISSING)
-        with warnings.catch_warnings():
-            # Of a longer first line, pandas would take the first field for an index.
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            frame = read(BytesIO(raw), dtype=dict.fromkeys(texts, str), na_values=missing)
-            numbers = [title for title in titles if frame[title].dtype.kind in "iu"]
-            if numbers and CODE.search(raw):
-                written = read(BytesIO(raw), dtype=str, na_values=missing)[numbers]
-                codes = [title for title in numbers if written[title].str.match("0[0-9]").any()]
-                frame[codes] = written[codes]
+        # Of a longer first line, pandas takes the first field for an index, if it may.
+        if not isinstance(read(BytesIO(raw), nrows=1, index_col=None).index, pandas.RangeIndex):
+            raise GraphError(
+                f"{path}: lines have more fields than the header; name each column, or delete what "
+                "follows the last value"
+            )
+        frame = read(BytesIO(raw), dtype=dict.fromkeys(texts, str), na_values=missing)
+        numbers = [title for title in titles if frame[title].dtype.kind in "iu"]
+        if numbers and CODE.search(raw):
+            written = read(BytesIO(raw), dtype=str, na_values=missing)[numbers]
+            codes = [title for title in numbers if written[title].str.match("0[0-9]").any()]
+            frame[codes] = written[codes]
         return frame
-    except pandas.errors.ParserWarning:
-        raise GraphError(
-            f"{path}: lines have more fields than the header; name each column, or delete what "
-            "follows the last value"
-        ) from None
     except LouvainUmError:
         raise
     except FileNotFoundError:

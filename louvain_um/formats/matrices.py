@@ -8,7 +8,6 @@ matrix transposed once compare entry by entry.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -110,9 +109,11 @@ def check_indices(matrix: Any) -> None:
     try:
         if not {matrix.indices.dtype.kind, matrix.indptr.dtype.kind} <= {*"iu"}:
             raise ValueError("its indices are not whole numbers")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # types that SciPy does not write
-            matrix.check_format(full_check=True)
+        for name in ("indices", "indptr"):
+            found = getattr(matrix, name)
+            if found.dtype.kind == "u":  # as SciPy converts them, with a warning
+                setattr(matrix, name, found.astype(np.int64))
+        matrix.check_format(full_check=True)
         if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
             raise ValueError("its row pointers descend")
     except ValueError as error:

@@ -250,10 +250,10 @@ def plain_communities(given: Any) -> Any:
     membership = getattr(given, "membership", None)
     if isinstance(membership, list):  # igraph, leidenalg
         return _by_name(given, membership)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        modules = getattr(given, "modules", None)
-        if modules is not None:  # Infomap; its result has a method of this name
+    if hasattr(type(given), "modules"):  # Infomap; its result has a method of this name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            modules = given.modules
             return dict(modules() if callable(modules) else modules)
     if isinstance(getattr(given, "communities", None), list):  # cdlib
         return [set(community) for community in given.communities]

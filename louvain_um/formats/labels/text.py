@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -138,6 +139,12 @@ WRITTEN_HEADER = ["vertex", "community"]
 QUOTED = "\0"
 """Marks a quoted field for `csv`, which does not tell; text has no such character."""
 
+ROUNDED = re.compile("[.A-Za-z]|[0-9]{19}")
+"""What NumPy before 2.3 may read as an integer that it rounds."""
+
+LIFTING = threading.Lock()
+"""Is held while the csv module's limit is lifted."""
+
 MAX_FIELD = 2**31 - 1
 """Longest field of `csv`, in characters: longer than any."""
 
@@ -204,7 +211,8 @@ def read(path: str | Path, text: str) -> Labels:
         numbers = _numbers(text, separator, width if written else 2)
         if numbers is not None:
             return numbers
-    return _texts(path, text, separator, width, written)
+    with _long_fields():
+        return _texts(path, text, separator, width, written)
 
 
 def _sample(
@@ -222,15 +230,14 @@ def _numbers(text: str, separator: str | None, width: int) -> Labels | None:
     start = text[:65536].split(None, 1)
     if not start or not (start[0][0].isascii() and start[0][0].isdecimal()):
         return None
+    if np.lib.NumpyVersion(np.__version__) < "2.3.0" and ROUNDED.search(text):
+        return None
     try:
-        with warnings.catch_warnings():
-            # Before NumPy 2.3, integers beyond 64 bits were rounded, with a warning.
-            warnings.simplefilter("error", DeprecationWarning)
-            comments = [sign for sign in "#%" if sign in text] or None
-            rows = np.loadtxt(
-                io.StringIO(text), np.int64, comments=comments, delimiter=separator, ndmin=2
-            )
-    except (ValueError, OverflowError, DeprecationWarning):
+        comments = [sign for sign in "#%" if sign in text] or None
+        rows = np.loadtxt(
+            io.StringIO(text), np.int64, comments=comments, delimiter=separator, ndmin=2
+        )
+    except (ValueError, OverflowError):
         return None
     if rows.shape[1] != width or len(distinct(rows[:, 0])) < len(rows):
         return None
@@ -282,20 +289,19 @@ def _rows(
         return
     lines = io.StringIO(_marked(path, text, separator), newline="")
     reader = csv.reader(lines, delimiter=separator)
-    with _long_fields():
-        try:
-            for fields in reader:
-                if not any(fields):
+    try:
+        for fields in reader:
+            if not any(fields):
+                continue
+            if fields[0].startswith(("#", "%")):
+                labelled = written and len(fields) > 1 and INTEGER.fullmatch(fields[1])
+                if not labelled:
                     continue
-                if fields[0].startswith(("#", "%")):
-                    labelled = written and len(fields) > 1 and INTEGER.fullmatch(fields[1])
-                    if not labelled:
-                        continue
-                yield reader.line_num, fields
-        except csv.Error as error:
-            raise GraphFormatError(
-                f"{error}; quote the field or correct the line", path, reader.line_num
-            ) from error
+            yield reader.line_num, fields
+    except csv.Error as error:
+        raise GraphFormatError(
+            f"{error}; quote the field or correct the line", path, reader.line_num
+        ) from error
 
 
 def _marked(path: str | Path, text: str, separator: str) -> str:
@@ -319,11 +325,12 @@ def _marked(path: str | Path, text: str, separator: str) -> str:
 @contextmanager
 def _long_fields() -> Iterator[None]:
     """Lift the csv module's limit of 128 KiB per field, a setting of the whole process."""
-    before = csv.field_size_limit(min(MAX_FIELD, sys.maxsize))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+    with LIFTING:
+        before = csv.field_size_limit(min(MAX_FIELD, sys.maxsize))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 VERTEX_NAMES = {"vertex", "node", "id", "name"}

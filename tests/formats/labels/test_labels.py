@@ -1,8 +1,11 @@
+import csv
 import gzip
 import io
 import json
 import os
+import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -575,3 +578,17 @@ def test_further_columns_with_gaps_are_safe_for_spreadsheets(tmp_path):
     more = {"side": ["=1", None, "a"], "seen": FURTHER["seen"]}
     write_labels([0, 0, 1], path, more=more, safe_csv=True)
     assert path.read_text().splitlines()[1:] == ['0,0,"\'=1",true', "1,0,,false", "2,1,a,true"]
+
+
+def test_threads_read_long_names(tmp_path):
+    path, name = tmp_path / "found.csv", "x" * 200_000
+    path.write_text(f"node,community\n{name},a\nb,a\n")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: read_labels(path), range(80)))
+    finally:
+        sys.setswitchinterval(before)
+    assert all(each.vertices.tolist() == [name, "b"] for each in found)
+    assert csv.field_size_limit() == 131_072
