@@ -508,6 +508,6 @@ def serve_notices(s, gpus):
         want_counted(s, block, page, row[c.REGIONS], row[c.PAGES] == c.BLOCK_PAGES)
         row[c.REMOTE_USES] = row[c.REGIONS] = 0
         bring_counted(s, block)
-        if gpus is not None:
+        if gpus is not None and not row[c.ADVICE] & c.PINNED:  # such memory is not the driver's
             note_change(s, block)
             update_others(s, gpus)

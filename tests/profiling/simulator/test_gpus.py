@@ -234,6 +234,14 @@ def test_counters_bring_pages_from_a_neighbour():
     assert found.events.total(Kind.DTOD, Cause.ACCESS_COUNTERS) == 6 * 64 * KIB
 
 
+def test_counters_leave_plain_memory_on_its_gpu():
+    driver = Driver(thrashing=False, access_counters=256)
+    steps = [on(1, scan(array())), scan(array())]
+    found = run(array(), steps, driver=driver, placements={"data": "device"}, capacity=BLOCK)
+    assert found.bytes_remote == BLOCK
+    assert moved(found) == (1, 0, 0)  # loaded, once
+
+
 def test_gpus_with_a_fast_link_end_in_reading_where_the_page_is():
     steps = turns(touch(0, way=WRITE), 60)
     found = run(array(), steps, driver=Driver())
