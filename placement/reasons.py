@@ -153,9 +153,12 @@ def _sentence(
         return f"fits; {cost}"
     peer = work.machine.beyond == "peer"
     place, way = ("other GPU", "link between them") if peer else ("host", "bus")
+    fitting = f"{size(there)} of the group fit"
+    if choice.in_pages:  # levels follow each other there
+        fitting = f"at least {100 * placement.on_device:.0f} % of the group fits"
     return (
         f"{', '.join(names)} {'cost' if len(names) > 1 else 'costs'} least time per byte on the "
-        f"{place}: {size(there)} of the group fit, the rest is read in place over the {way}"
+        f"{place}: {fitting}, the rest is read in place over the {way}"
     )
 
 
