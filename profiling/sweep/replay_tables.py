@@ -309,13 +309,18 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def unknown_arrays(trace: Trace, policies: Sequence[str | Path | Policy], graph: str) -> list[str]:
     """Return which policies place arrays that a recording lacks, without effect."""
-    recorded = {array.name for array in trace.arrays}
+    recorded: dict[str, set[str]] = {
+        "arrays": {array.name for array in trace.arrays},
+        "groups": {array.group for array in trace.arrays},
+        "roles": {array.role for array in trace.arrays},
+    }
     sentences = []
     for policy in map(find_policy, policies):
-        lost = [name for name in policy.arrays if name not in recorded]
-        if lost:
-            sentences.append(
-                f"{graph}: policy {policy.name} places arrays that the recording does not have: "
-                + ", ".join(lost)
-            )
+        for table, known in recorded.items():
+            lost = [name for name in getattr(policy, table) if name not in known]
+            if lost:
+                sentences.append(
+                    f"{graph}: policy {policy.name} places {table} that the recording does not "
+                    f"have: {', '.join(lost)}"
+                )
     return sentences

@@ -110,7 +110,8 @@ def sweep(
         tables["groups"] = nearest_groups(tables["groups"], FAULTS_AT)
         tables["results"] += in_hindsight(tables["results"])
         texts += remarks(tables["results"])
-        if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
+        policies = map(find_policy, settings.policies)
+        if settings.gpus and any(one.arrays or one.groups or one.roles for one in policies):
             for subject in subjects:
                 trace = recording_of(subject, settings, Path(folder), fresh=False)
                 texts += unknown_arrays(trace, settings.policies, subject.name)

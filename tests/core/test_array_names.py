@@ -33,3 +33,9 @@ def test_policies_place_arrays_of_other_programs_by_name(tmp_path, name):
     trace = load_trace(tmp_path / "mine.npz")
     assert placements_of(trace.arrays, str(file)) == {name: "host_mapped", "other": "managed"}
     assert unknown_arrays(trace, [str(file)], "g") == []
+    file.write_text('[groups]\ngrph = "pinned"\n[roles]\ntragets = "pinned"\n')
+    lost = unknown_arrays(trace, [str(file)], "g")
+    assert [text.partition(" places ")[2] for text in lost] == [
+        "groups that the recording does not have: grph",
+        "roles that the recording does not have: tragets",
+    ]
