@@ -123,7 +123,8 @@ def check_choice(option: str, value: object, choices: Collection[str]) -> None:
         if len(choices) > MOST_QUOTED:
             raise OptionError(option, value, f"must be one of {', '.join(choices)}")
         *others, last = map(repr, choices)
-        raise OptionError(option, value, f"must be {', '.join(others)} or {last}")
+        listed = f"{', '.join(others)} or {last}" if others else last
+        raise OptionError(option, value, f"must be {listed}")
 
 
 def check_function(option: str, value: object) -> None:

@@ -107,8 +107,8 @@ def check_folder(folder: str | Path, *, force: bool = False) -> None:
     """Refuse a folder that cannot hold a run's points, before any work is done; create none."""
     path = Path(folder)
     existing = next((each for each in (path, *path.parents) if each.exists()), Path())
-    if not existing.is_dir():
-        what = "is" if existing == path else f"{existing} is"
+    if str(path) == "-" or not existing.is_dir():
+        what = "is" if str(path) == "-" or existing == path else f"{existing} is"
         raise LouvainUmError(f"{path}: {what} not a folder; name another one")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise LouvainUmError(f"{path}: permission denied; name another folder")

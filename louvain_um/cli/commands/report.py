@@ -122,7 +122,7 @@ class ReportFiles:
         if self.charts is None:
             return
         require_packages("--charts", "matplotlib")
-        if self.charts.exists() and not self.charts.is_dir():
+        if str(self.charts) == "-" or (self.charts.exists() and not self.charts.is_dir()):
             raise OptionError(
                 remedy=f"{self.charts}: is not a folder; --charts writes several files"
             )
