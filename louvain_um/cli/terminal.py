@@ -287,9 +287,9 @@ def print_table(table: Table) -> None:
 
     console = safe_console()
     for column in table.columns:
-        if column.no_wrap:
-            lines = "\n".join(map(str, (column.header, *column.cells))).split("\n")
-            column.min_width = max(map(cell_len, lines))
+        text = "\n".join(map(str, (column.header, *column.cells)))
+        parts = text.split("\n") if column.no_wrap else text.split()
+        column.min_width = max(map(cell_len, parts), default=0)
     least = Measurement.get(console, console.options.update(width=1 << 10), table).minimum
     console.width = max(console.width, least)
     console.print(table)

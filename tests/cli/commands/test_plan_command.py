@@ -155,12 +155,15 @@ def test_an_arc_listed_once_is_two_as_undirected(run, tmp_path):
     assert by_head["arcs"] == whole["arcs"] == 6
 
 
-def test_bytes_are_shown_by_stage(run):
+def test_bytes_are_shown_by_stage(run, monkeypatch):
     found = run("plan", *LARGE, "--json").json
     for stage, nbytes in found["stage_bytes"].items():
         alive = (array["bytes"] for array in found["arrays"] if stage in array["phases"])
         assert nbytes == sum(alive)
-    assert re.search(r"^move +\d+\.\d GiB", run("plan", *LARGE, "-v").out, re.MULTILINE)
+    monkeypatch.setenv("COLUMNS", "40")
+    text = run("plan", *LARGE, "--memory", "adv1", "-v").out
+    assert re.search(r"^move +\d+\.\d GiB", text, re.MULTILINE)
+    assert "…" not in text
 
 
 def test_stores_of_changing_graphs_are_planned(run, tmp_path):
