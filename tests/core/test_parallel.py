@@ -56,6 +56,21 @@ def test_any_thread_can_do_the_work_alone():
             assert (found == STAGES).all()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only POSIX forks")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a process with threads
+def test_a_forked_process_starts_threads_of_its_own():
+    assert (relayed(3) == STAGES).all()
+    child = os.fork()
+    if not child:
+        failed = True
+        try:
+            signal.alarm(60)
+            failed = not (relayed(3) == STAGES).all()
+        finally:
+            os._exit(failed)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_several_callers_get_the_labels_of_one():
     rng = np.random.default_rng(1)
     graph = Graph.from_edges(rng.integers(0, 5000, 60_000), rng.integers(0, 5000, 60_000))
