@@ -28,6 +28,7 @@ from louvain_um.formats.column_roles import (
 )
 from louvain_um.formats.edge_list.number_vertices import number_vertices, refuse_ids
 from louvain_um.formats.edge_list.reader import AS_WEIGHT, OTHERS, notes_on_ends
+from louvain_um.formats.edge_list.scan import DIRECTED_EDGE
 from louvain_um.formats.ids import ascending
 from louvain_um.formats.matrices import from_labelled
 from louvain_um.formats.read_options import ReadOptions
@@ -101,6 +102,9 @@ def from_columns(
     notes = notes_on_ends(roles, titles, moved=set(ends) != {0, 1} and not known)
     if not notes and not options.names_columns and not options.bipartite:
         notes += _note_on_attributes(columns, ends, numeric)
+    for place in others:
+        if not numeric(columns[place]):
+            notes += note_on_types(columns[place], column, options)
     numbers = [i for i in others if numeric(columns[i]) and i != roles.relation]
     if weight is None and len(numbers) == 1 and not options.weighted:
         place = numbers[0]
@@ -119,6 +123,22 @@ def from_columns(
     w = None if weight is None else column(columns[weight])
     u, v = (column(columns[i]) for i in ends)
     return from_ids(u, v, w, options, n_vertices, Sides(pair), notes, owned=owned)
+
+
+def note_on_types(
+    name: Any, column: Callable[[Any], NDArray[Any]], options: ReadOptions
+) -> list[str]:
+    """Raise a GraphError if a column ``Type`` says that an edge is directed; note what it lacks."""
+    if options.symmetrize or options.directed or title_of(name).lower() != "type":
+        return []
+    try:
+        types = column(name).tolist()
+    except GraphError as error:
+        return [Uncertain(f"which edges are directed is not read: {error}")]
+    for row, value in enumerate(types):
+        if isinstance(value, str) and value.lower() == "directed":
+            raise GraphError(f"row {row}: {DIRECTED_EDGE}")
+    return []
 
 
 def _of_matrix(

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 import louvain_um as lu
 from louvain_um import Graph
@@ -188,6 +189,11 @@ def test_errors_name_the_file(tmp_path):
     (tmp_path / "named.csv").write_text("ann,bob\nbob,cay\n")
     with pytest.raises(GraphFormatError, match=r"named.csv: .*write ids instead"):
         run_threads(lu.read_partitioned(tmp_path / "named.csv").rows, 2)
+    (tmp_path / "typed.csv").write_text("source,target,type\n1,2,Directed\n")
+    pq.write_table(csv.read_csv(tmp_path / "typed.csv"), tmp_path / "typed.parquet")
+    for name in ("typed.csv", "typed.parquet"):
+        with pytest.raises(GraphFormatError, match=rf"{name}.*the edge is directed"):
+            run_threads(lu.read_partitioned(tmp_path / name).rows, 2)
     table = pa.table({"source": [1], "target": [2], "weight": [-1.5]})
     pq.write_table(table, tmp_path / "negative.parquet")
     with pytest.raises(GraphError, match="not negative"):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from louvain_um.core.atomic_files import LockedFolder, flush, flush_folder, resolved
 from louvain_um.errors import GraphError, GraphFormatError, LouvainUmError
 from louvain_um.formats import column_roles as roles
+from louvain_um.formats import tables
 from louvain_um.formats.arrow import VERTICES_KEY, check_unpacked, from_arrow
 from louvain_um.formats.edge_list import reader, sniff
 from louvain_um.formats.edge_list.edges import TextIdError, read_numbers
@@ -350,9 +351,8 @@ def read_text(path: str, options: ReadOptions) -> Edges:
                 "its vertices have names, which ranks do not number; write ids instead", path
             )
         file.read(detected.skip)
-        weighted = reader.reads_weight(file, detected, options)
         try:
-            edges = read_numbers(file, reader.line_format_of(detected, options, weighted=weighted))
+            edges = read_numbers(file, reader.line_format_of_edges(file, detected, options))
         except TextIdError as found:
             raise GraphFormatError(
                 f"{found.text!r} is a name, which ranks do not number; write ids instead",
@@ -375,5 +375,7 @@ def from_columns(
             raise GraphError("its columns differ in length; write it again")
         if len(end) and int(end.min()) < 0:
             raise GraphError(f"vertex {int(end.min())} is negative; ids start at 0")
+    for name in names:
+        tables.note_on_types(name, column, options)
     weights = None if chosen.weight is None else column(names[chosen.weight])
     return (*ends, weights)

@@ -66,12 +66,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         sniff.skip_first_line(file, detected)
     else:
         file.read(detected.skip)
-    line_format = line_format_of(detected, options, weighted=reads_weight(file, detected, options))
-    titles = [title.lower() for title in detected.titles]
-    if not keeps and "type" in titles:
-        place = detected.separator, titles.index("type")
-        column = TypeColumn(file, *place, line_format.first_line)
-        line_format = replace(line_format, aside=(column,))
+    line_format = line_format_of_edges(file, detected, options)
     edges, names, more = read_lines(file, line_format, detected, options)
     notes += more
     announced = detected.announced
@@ -156,6 +151,19 @@ def reads_weight(file: GraphFile, detected: sniff.DetectedFormat, options: ReadO
             line,
         )
     return reads
+
+
+def line_format_of_edges(
+    file: GraphFile, detected: sniff.DetectedFormat, options: ReadOptions
+) -> LineFormat:
+    """Return the format of lines, of which none may say that its edge is directed."""
+    line_format = line_format_of(detected, options, weighted=reads_weight(file, detected, options))
+    titles = [title.lower() for title in detected.titles]
+    if options.symmetrize or options.directed or "type" not in titles:
+        return line_format
+    place = detected.separator, titles.index("type")
+    column = TypeColumn(file, *place, line_format.first_line)
+    return replace(line_format, aside=(column,))
 
 
 def line_format_of(

@@ -292,6 +292,12 @@ class TimeColumn:
         return np.array([text.decode("utf-8", "replace") for text in texts], object)
 
 
+DIRECTED_EDGE: Final = (
+    "the edge is directed (column Type); pass symmetrize=True (--symmetrize) to read the graph as "
+    "undirected"
+)
+
+
 class TypeColumn:
     """The column ``Type`` of a list of edges; an edge that it says is directed is an error."""
 
@@ -306,11 +312,7 @@ class TypeColumn:
         for line in np.flatnonzero(data[starts] | 32 == ord("d")).tolist():
             start, stop = found[line, :2]
             if data[start:stop].tobytes().strip(b'"').lower() == b"directed":
-                raise self.file.error(
-                    "the edge is directed (column Type); pass symmetrize=True (--symmetrize) to "
-                    "read the graph as undirected",
-                    self.line + line,
-                )
+                raise self.file.error(DIRECTED_EDGE, self.line + line)
         self.line += len(found)
 
 

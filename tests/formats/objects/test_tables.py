@@ -207,3 +207,15 @@ def test_columns_of_ids_stay_as_they_are(kind, first, step):
     names = np.arange(graph.n_vertices) if graph.names is None else graph.names
     assert np.array_equal(names, np.unique(ids))
     assert graph.n_arcs == len({(min(e), max(e)) for e in ids.tolist() if e[0] != e[1]}) * 2
+
+
+def test_a_column_of_types_declares_directed_edges(tmp_path):
+    frame = pd.DataFrame({"Source": [1, 2], "Target": [2, 3], "Type": ["Undirected", "Directed"]})
+    frame.to_parquet(tmp_path / "edges.parquet")
+    for read in (as_graph, lambda _, **kw: read_graph(tmp_path / "edges.parquet", **kw)):
+        with pytest.raises(GraphError, match=r"row 1: the edge is directed \(column Type\)"):
+            read(frame)
+        assert read(frame, symmetrize=True).n_edges == 2
+    lacking = pa.table({"source": [1, 2], "target": [2, 3], "type": ["Directed", None]})
+    with pytest.warns(GraphWarning, match="which edges are directed is not read: column type"):
+        assert as_graph(lacking).n_edges == 2
