@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from louvain_um.errors import OptionError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
+from louvain_um.placement.policy.policy import Placement as Placed
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.trace import Array, Step, lives_of
 
@@ -226,16 +227,19 @@ def _in_pool(array: Array, placement: Placement) -> bool:
 def _spell_out(array: Array, placement: Placement, far: str) -> list[tuple[int, str]]:
     """Return a placement as (end in pages of the array, name of advice)."""
     if isinstance(placement, str):
-        split = re.fullmatch(r"split\(([0-9.eE+-]+)\)", placement)
-        if split is None:
+        if not placement.startswith("split"):
             return [(array.pages, placement)]
-        share = float(split[1])
-        if not 0 <= share <= 1:
-            raise OptionError(remedy=f"placement {placement!r}: the share must lie between 0 and 1")
+        share = Placed.parse(placement).fraction
         cut = int(share * array.pages) // c.BLOCK_PAGES * c.BLOCK_PAGES
         cut = array.pages if share == 1 else cut
         return [part for part in ((cut, "device"), (array.pages, far)) if part[0]]
-    parts = [(int(end), name) for end, name in placement]
+    try:
+        parts = [(int(end), str(name)) for end, name in placement]
+    except (TypeError, ValueError):
+        raise OptionError(
+            remedy=f"placement of {array.name!r} must be a name, or ranges such as "
+            f"[({array.pages}, 'device')], not {placement!r}"
+        ) from None
     ends = [0, *(end for end, _ in parts)]
     if ends[-1] != array.pages or any(a >= b for a, b in pairwise(ends)):
         raise OptionError(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, OptionError, check_table
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
@@ -135,7 +135,7 @@ def simulate(
     >>> run.bytes_to_device == data.nbytes, run.bytes_between == 3 * data.nbytes
     (True, True)
     """
-    profile = load_machine(machine) if isinstance(machine, str) else machine
+    profile = machine if isinstance(machine, Machine) else load_machine(machine)
     given = profile.memory_bytes if capacity is None else capacity
     if policy is not None:
         if placements is not None:
@@ -143,6 +143,7 @@ def simulate(
         placements = placements_of(trace.arrays, policy)
     ways = driver or Driver()
     check_state(trace.arrays, profile, ways, trace.devices)
+    check_table("placements", placements or {})
     layout = lay_out(
         trace.arrays, placements or {}, ways.hold, trace.steps,
         pooled=ways.eviction == "program", far="peer" if peer else "host_mapped",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import numba
 from llvmlite import ir
@@ -18,6 +18,7 @@ from numba import cfunc, njit, types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
+from louvain_um.core.plain_data import Within, check_fields
 from louvain_um.errors import OptionError, check_choice, reason_of
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.thrashing import MOST_MOVES, MOST_NAPS
@@ -301,10 +302,14 @@ class Driver:
     thrashing: bool = True
     thrash_events: int = 3
     thrash_throttles: int = 10
-    thrash_window_seconds: float = 500e-6
-    thrash_pin_seconds: float = 150e-3
+    thrash_window_seconds: Annotated[float, Within(0, 1e9)] = 500e-6
+    thrash_pin_seconds: Annotated[float, Within(0, 1e9)] = 150e-3
 
     def __post_init__(self) -> None:
+        try:
+            check_fields(self, "driver")
+        except ValueError as error:
+            raise OptionError(remedy=str(error)) from None
         check_choice("version", self.version, VERSIONS)
         check_choice("eviction", self.eviction, (*EVICTIONS, *_EVICTIONS))
         check_choice("prefetch", self.prefetch, ("density", *_PREFETCHERS))

@@ -6,7 +6,7 @@ from simulator_cases import BLOCK, KIB, PAGES, array, run, scan, touch
 
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.simulator import Access, HostTouches, Launch, Prefetch, Touches
+from louvain_um.profiling.simulator import Access, Driver, HostTouches, Launch, Prefetch, Touches
 from louvain_um.profiling.simulator.initial_state import _roots
 from louvain_um.profiling.simulator.layout import lay_out
 
@@ -180,11 +180,20 @@ def test_the_array_s_own_placement_comes_before_its_group_s():
 
 @pytest.mark.parametrize(
     "placements", [{"nobody": "none"}, {"data": "floating"}, {"data": [(5, "none")]},
-                   {"data": "split(2)"}],
+                   {"data": "split(2)"}, {"data": "split(1e)"}, {"data": 5}, ["data"]],
 )  # fmt: skip
 def test_unknown_placements_are_refused(placements):
     with pytest.raises(OptionError):
         run(array(), [], placements=placements)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"batch_size": 1.5}, {"access_counters": 1.5}, {"prefetcher": "no"},
+                {"hold": "graph"}, {"thrash_window_seconds": -1.0}],
+)  # fmt: skip
+def test_settings_of_the_driver_of_another_type_are_refused(setting):
+    with pytest.raises(OptionError, match=f"driver.{next(iter(setting))} must"):
+        Driver(**setting)
 
 
 def test_random_touches_of_host_memory_cost_a_sector_each():
