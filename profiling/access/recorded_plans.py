@@ -98,6 +98,8 @@ def _launches(program: Program, phase: Phase, arrays: tuple[Array, ...]) -> Iter
         for number, array in enumerate(program.arrays)
         for access, written in program.accesses(array, phase.name)
     ]
+    if not accesses:
+        return
     streams = [(n, access) for n, access, _ in accesses if isinstance(access, Stream)]
     alike, unlike = (
         sum(arrays[n].pages for n, a in streams if (a.passes >= phase.passes) is whole)

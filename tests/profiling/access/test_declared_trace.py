@@ -67,6 +67,12 @@ def test_a_trace_makes_the_accesses_that_were_declared():
                 assert other.elements(MIB) == pytest.approx(access.elements(MIB), rel=0.01)
 
 
+def test_a_phase_may_access_nothing():
+    data = ProgramArray(name="data", shape=4, phases=("first",), reads=Stream(1))
+    program = Program(name="p", arrays=[data], phases=[Phase(name="first"), Phase(name="wait")])
+    assert [s.phase for s in trace_of(program).steps if isinstance(s, Launch)] == ["first"]
+
+
 def test_arrays_live_in_their_phases():
     steps = trace_of(example()).steps
     kinds = [s.phase if isinstance(s, Launch) else type(s) for s in steps]
