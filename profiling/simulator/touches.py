@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.compiled import kernel
+from louvain_um.errors import OptionError
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES, SCATTERED
 
 
@@ -117,11 +118,21 @@ class Touches:
         """Return touches from runs; single values stand for all rows.
 
         `amount` is a page's bytes for streamed touches and 1 for others, unless given.
+
+        Raises
+        ------
+        OptionError
+            A number does not fit the type of its column.
         """
         ways = np.asarray(way)
         if amount is None:
             amount = np.where(ways <= Access.WRITE, PAGE_BYTES, 1)
         given = np.atleast_1d(array, first, length, ways, np.asarray(amount))
+        for name, each, kind in zip(cls.__slots__, given, COLUMN_TYPES, strict=True):
+            safe = np.can_cast(each.dtype, kind)
+            if not safe and each.dtype.kind in "iu" and not np.array_equal(each.astype(kind), each):
+                ends = f"{np.iinfo(kind).min:,} … {np.iinfo(kind).max:,}"
+                raise OptionError(remedy=f"column {name} of touches must lie in {ends}")
         shape = np.broadcast_shapes(*(each.shape for each in given))
         return cls(
             *(

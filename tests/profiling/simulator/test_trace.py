@@ -130,6 +130,12 @@ def columns(*values, kinds=WHOLE):
     return Touches(*(np.array(each, kind) for each, kind in zip(values, kinds, strict=True)))
 
 
+@pytest.mark.parametrize(("column", "row"), [("array", (1 << 16, 0, 1)), ("way", (0, 0, 1, 256))])
+def test_numbers_that_a_column_cannot_hold_are_refused(column, row):
+    with pytest.raises(OptionError, match=f"column {column} of touches must lie in"):
+        Touches.runs(*row)
+
+
 @pytest.mark.parametrize(
     "touches",
     [
