@@ -169,7 +169,7 @@ REFUSED = [
     ("report run.npz --charts there.html", 2, "is not a folder"),
     ("report run.npz --charts -", 2, "-: is not a folder"),
     ("sweep example:karate -o -", 1, "-: is not a folder; name another one"),
-    ("simulate friends.csv --prefetch rule", 2, "--prefetch must be 'density', not 'rule'"),
+    ("simulate friends.csv --prefetch rule", 2, "--prefetch must be 'density'"),
     ("report there.html -o r.html", 1, "not a session"),
     ("report absent.npz -o r.html", 1, "no such file"),
     ("report bad.csv -o r.html", 1, "no column 'graph'"),
