@@ -83,12 +83,12 @@ def vertex_of(graph: Any, name: Any) -> int:
             return name
         known = f"0 … {n - 1}" if n else "of which there are none"
     else:
-        # Removed vertices have the name None.
-        there = [each for each in enumerate(names.tolist()) if each[1] is not None]
-        for number, other in there:
-            if type(other) is type(name) and other == name:
+        listed = names.tolist()  # a removed vertex has the name None
+        for number, other in enumerate(listed):
+            if other is not None and type(other) is type(name) and other == name:
                 return number
-        known = f"such as {there[0][1]!r}" if there else "of which there are none"
+        first = next((other for other in listed if other is not None), None)
+        known = "of which there are none" if first is None else f"such as {first!r}"
     raise GraphError(
         f"{shown(name)} is not a vertex of the graph; use one of its vertices, {known}"
     )
