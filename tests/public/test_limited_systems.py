@@ -1,5 +1,6 @@
 """Library calls where the system gives less: in a control group, and without shared memory."""
 
+import gc
 import importlib
 import os
 import resource
@@ -83,6 +84,7 @@ def outcome(call, limit):
     """Return how a process ends that is limited and makes a call: a code, or minus a signal."""
     child = os.fork()
     if not child:
+        gc.freeze()  # a collection would write to all that the parent made, and so copy it
         signal.alarm(LONGEST_SECONDS)
         try:
             limit()
