@@ -122,6 +122,8 @@ class LiveSource:
     ) -> None:
         self.edges, self.every, self.window = edges, every, window
         self.settings = {"live": columns}
+        if edges.first is not None:
+            Windows(every, window).check(edges.first)  # before a folder is made, or one is replaced
         self.stream = LiveStream(edges, every, window)
 
     @property

@@ -105,14 +105,14 @@ class ArrivingEdges:
         self._rest = b""
         self._line = 1
         self._last: Any = None
-        self._arrived: EdgeBlock | None = None
+        self.first: EdgeBlock | None = None
         self._blocks = self._read()
 
     def wait(self) -> bool:
         """Wait for the first edges; return whether there are any."""
         found = (block for block in self._blocks if block is not None and len(block))
-        self._arrived = next(found, None)
-        return self._arrived is not None
+        self.first = next(found, None)
+        return self.first is not None
 
     @property
     def backlog(self) -> int:
@@ -121,8 +121,8 @@ class ArrivingEdges:
 
     def blocks(self) -> Iterator[EdgeBlock | None]:
         """Yield edges as they arrive, and None whenever none do for a moment."""
-        if self._arrived is not None:
-            first, self._arrived = self._arrived, None
+        if self.first is not None:
+            first, self.first = self.first, None
             yield first
         yield from self._blocks
 

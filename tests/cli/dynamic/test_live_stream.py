@@ -202,14 +202,17 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_input_without_edges_leaves_nothing(tmp_path, case):
+def test_input_without_edges_leaves_nothing(whole, tmp_path, case):
     text, reported = BAD[case]
     every = {"steps": "1s", "units": "1d"}.get(case, 10)
-    result = run(text, tmp_path / "new" / "out", "--every", every)
-    assert result.exit_code in (1, 2)
-    assert reported in result.output
-    assert "Traceback" not in result.output
+    before = {path: path.read_bytes() for path in whole.iterdir()}
+    for folder, options in ((tmp_path / "new" / "out", ()), (whole, ("--force",))):
+        result = run(text, folder, "--every", every, *options)
+        assert result.exit_code in (1, 2)
+        assert reported in result.output
+        assert "Traceback" not in result.output
     assert [*tmp_path.iterdir()] == []
+    assert {path: path.read_bytes() for path in whole.iterdir()} == before
 
 
 LATER = {
