@@ -1,8 +1,10 @@
 """Ranks on Dask workers: processes of their own, real connections, real deaths."""
 
+import gc
 import json
 import logging
 import re
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -243,8 +245,11 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
 
 @pytest.mark.parametrize("address", ["tls://127.0.0.1:9", "none://127.0.0.1:9"])
 def test_an_address_that_dask_cannot_use_is_an_error(address):
+    gc.collect()  # clients of other tests
+    before = threading.active_count()
     with pytest.raises(LouvainUmError, match=r"^\w+://127.0.0.1:9: Dask cannot connect .*check"):
         lu.louvain(graph_named("lfr"), cluster=address)
+    assert threading.active_count() == before  # the client has closed
 
 
 def test_a_rank_without_a_gpu_is_reported(client):

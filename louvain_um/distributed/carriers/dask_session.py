@@ -47,6 +47,19 @@ POLL_SECONDS: Final = 0.1
 CONNECT_SECONDS: Final = 20
 
 
+class ClosingClient(Client):
+    """A client that closes if it cannot connect: collected as garbage, it would wait for others."""
+
+    def start(self, **options: Any) -> None:
+        """Connect to the scheduler."""
+        try:
+            super().start(**options)
+        except BaseException:
+            with suppress(Exception):
+                self.close()
+            raise
+
+
 @contextmanager
 def client_of(cluster: Any) -> Iterator[Client]:
     """Yield a client of a cluster; close what was opened for it."""
@@ -55,7 +68,7 @@ def client_of(cluster: Any) -> Iterator[Client]:
             yield client
     elif isinstance(cluster, str):
         try:
-            client = Client(cluster, timeout=CONNECT_SECONDS)
+            client = ClosingClient(cluster, timeout=CONNECT_SECONDS)
         except OSError as error:
             raise LouvainUmError(
                 f"no Dask scheduler answers at {cluster}; start one with 'dask scheduler', or use "
@@ -309,7 +322,7 @@ def local_client(workers: int) -> Iterator[Client]:
             name=f"louvain-um-{os.getpid()}",
             silence_logs=logging.CRITICAL,  # an error names a lost worker
         )  # fmt: skip
-        with cluster, Client(cluster) as client:
+        with cluster, ClosingClient(cluster) as client:
             wait_for_workers(cluster, client)
             yield client
 
