@@ -48,7 +48,7 @@ CONNECT_SECONDS: Final = 20
 
 
 class ClosingClient(Client):
-    """A client that closes if it cannot connect: collected as garbage, it would wait for others."""
+    """A client that closes if it cannot connect; garbage collection could deadlock in its place."""
 
     def start(self, **options: Any) -> None:
         """Connect to the scheduler."""
