@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from louvain_um.gpu.runtime import device
+from louvain_um.profiling.simulator.driver import user_functions
 from tests.profiling.views.made import paged_run, sweep_rows
 
 FILES = {
@@ -169,7 +170,7 @@ REFUSED = [
     ("report run.npz --charts there.html", 2, "is not a folder"),
     ("report run.npz --charts -", 2, "-: is not a folder"),
     ("sweep example:karate -o -", 1, "-: is not a folder; name another one"),
-    ("simulate friends.csv --prefetch rule", 2, "--prefetch must be 'density'"),
+    ("simulate friends.csv --prefetch rule", 2, "--prefetch must be 'density', not 'rule'"),
     ("report there.html -o r.html", 1, "not a session"),
     ("report absent.npz -o r.html", 1, "no such file"),
     ("report bad.csv -o r.html", 1, "no column 'graph'"),
@@ -252,6 +253,9 @@ def test_every_refusal_is_one_line_and_leaves_no_file(run, two_triangles, tmp_pa
     paged_run().save(tmp_path / "run.npz")
     pd.DataFrame(sweep_rows()).to_csv(tmp_path / "good.csv", index=False)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    # As in a process of its own: other tests register orders and prefetchers.
+    monkeypatch.setattr(user_functions, "_EVICTIONS", {})
+    monkeypatch.setattr(user_functions, "_PREFETCHERS", {})
     cuda = []  # what starts it has to wait for it before it ends
     monkeypatch.setattr(device, "start_early", cuda.append)
     wrong = []
