@@ -297,8 +297,10 @@ KINDS: dict[str, Make] = {
 }  # fmt: skip
 
 SKEWED: dict[str, Make] = {
+    "skewed_2": partial(skewed, v=2),
     "skewed_4": partial(skewed, v=4),
     "skewed_12": skewed,
+    "skewed_20": partial(skewed, v=20),
     "skewed_both": partial(skewed, u=3, v=6),
 }
 """Kinds whose giant communities many threads add to at once; nothing was fitted to them."""

@@ -83,7 +83,7 @@ def test_peak_memory_is_reported_and_given_back(gpu):
     api.louvain(graph, device="cuda")
     before = cupy.cuda.runtime.memGetInfo()[0]
     result = api.louvain(graph, device="cuda")
-    assert cupy.cuda.runtime.memGetInfo()[0] == before
+    assert cupy.cuda.runtime.memGetInfo()[0] >= before
     assert set(result.memory) == {"graph", "hash", "community", "scratch"}
     assert result.memory["graph"] >= graph.targets.nbytes
 
