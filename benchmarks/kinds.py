@@ -297,7 +297,6 @@ KINDS: dict[str, Make] = {
 }  # fmt: skip
 
 SKEWED: dict[str, Make] = {
-    "skewed_2": partial(skewed, v=2),
     "skewed_4": partial(skewed, v=4),
     "skewed_12": skewed,
     "skewed_20": partial(skewed, v=20),
