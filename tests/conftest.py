@@ -1,5 +1,6 @@
 import gc
 import signal
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,12 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup():
+    """Count the bytes of emulated devices anew; most tests need none."""
+    if (emulated := sys.modules.get("tests.gpu_emulated.emulated_device")) is not None:
+        emulated.DeviceArray.start()
 
 
 @pytest.fixture(scope="session")

@@ -101,20 +101,27 @@ class Emulated:
 
 
 class DeviceArray(np.ndarray[Any, Any]):
-    """An array that counts its bytes while it is alive, and their peak."""
+    """An array that counts its bytes while it is alive, and their peak, if this test made it."""
 
-    live = peak = 0
+    live = peak = tests = 0
 
     def __array_finalize__(self, other):
         if self.base is None and self.flags.owndata:
-            DeviceArray.hold(self.nbytes)
-            weakref.finalize(self, DeviceArray.hold, -self.nbytes)
+            DeviceArray.hold(self.nbytes, DeviceArray.tests)
+            weakref.finalize(self, DeviceArray.hold, -self.nbytes, DeviceArray.tests)
 
     @classmethod
-    def hold(cls, nbytes):
+    def start(cls):
+        """Begin a test: what others have left, garbage or not, counts no longer."""
+        cls.live = cls.peak = 0
+        cls.tests += 1
+
+    @classmethod
+    def hold(cls, nbytes, test):
         """Count bytes that come, or go."""
-        DeviceArray.live += nbytes
-        DeviceArray.peak = max(DeviceArray.peak, DeviceArray.live)
+        if test == cls.tests:
+            cls.live += nbytes
+            cls.peak = max(cls.peak, cls.live)
 
 
 class Counted:
