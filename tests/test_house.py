@@ -265,7 +265,7 @@ def test_readme_shows_what_the_first_command_prints():
     printed = CliRunner().invoke(app, arguments).stdout
 
     def reported(text):
-        return [re.sub(r"\d+\.\d+ s on \S+", "… s", line).rstrip() for line in text.splitlines()]
+        return [re.sub(r"\d+\.\d+ s on \S+", "… s", line).strip() for line in text.splitlines()]
 
     assert reported(printed) == reported(shown)
 

@@ -112,7 +112,7 @@ def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdg
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         titles = [str(title) for title in table.columns]
         numeric = [getattr(kind, "kind", "O") in "iuf" for kind in table.dtypes]
-        column = lambda place: _arrow_column(arrow, table.iloc[:, [place]])  # noqa: E731
+        column = lambda place: _arrow_column(arrow, table.iloc[:, place].to_frame())  # noqa: E731
     elif isinstance(table, arrow.Table | arrow.RecordBatch):
         titles, column = table.schema.names, table.column
         numeric = [is_numeric(kind) for kind in table.schema.types]
