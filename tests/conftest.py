@@ -16,10 +16,14 @@ settings.load_profile("shared")
 SHARED_DATA = ROOT / "../shared/data"
 
 
-def pytest_configure():
-    """Let tests interrupt: what a shell runs in the background ignores that from the start."""
+def pytest_configure(config):
+    """Let tests send signals that a shell or nohup has what it runs ignore from the start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Programs that tests start do not inherit a handler. Who starts workers ignores for them, too.
+    runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    if runs_tests and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_collection_finish():
