@@ -22,8 +22,9 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Programs that tests start do not inherit a handler. Who starts workers ignores for them, too.
     runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
-    if runs_tests and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: None)
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if runs_tests and hangup is not None and signal.getsignal(hangup) is signal.SIG_IGN:
+        signal.signal(hangup, lambda *_: None)
 
 
 def pytest_collection_finish():

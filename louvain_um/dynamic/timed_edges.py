@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from typing import Any, Final
 
@@ -112,7 +113,7 @@ def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdg
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         titles = [str(title) for title in table.columns]
         numeric = [getattr(kind, "kind", "O") in "iuf" for kind in table.dtypes]
-        column = lambda place: _arrow_column(arrow, table.iloc[:, place].to_frame())  # noqa: E731
+        column = partial(_arrow_column, arrow, table)
     elif isinstance(table, arrow.Table | arrow.RecordBatch):
         titles, column = table.schema.names, table.column
         numeric = [is_numeric(kind) for kind in table.schema.types]
@@ -126,8 +127,9 @@ def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdg
         return _of_columns(file, _columns_of(titles, numeric, column, options), options, sort=sort)
 
 
-def _arrow_column(arrow: Any, frame: Any) -> Any:
-    """Return the column of a pandas frame that has one."""
+def _arrow_column(arrow: Any, table: Any, place: int) -> Any:
+    """Return a column of a pandas frame."""
+    frame = table.iloc[:, place].to_frame()
     kind = frame.dtypes.iloc[0]
     if getattr(kind, "isnative", True) is False:  # as FITS and HDF5 have them
         frame = frame.astype(kind.newbyteorder("="))

@@ -410,8 +410,8 @@ def decide(
     everything = {**placements, **{array.name: Placement("device") for array in free}}
     on_host = ON_PEER if by_peer else ON_HOST if managed else ON_HOST[1:]
     others = (*on_host, *here)
-    # Less may be predicted with a small array on the host, whose bus works beside the device: in
-    # all programs of this package by under 2 %, which is less than predictions are off.
+    # Less may be predicted with a small array on the host, whose bus works beside the device, but
+    # by less than predictions are off.
     if fits(cost.program, everything, budget) and not may_pay(cost, everything, free, others):
         return {array.name: everything[array.name] for array in arrays}
     begin = Arrangement(cost, placements)
